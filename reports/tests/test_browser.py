@@ -65,6 +65,7 @@ def reports(run, row, violation, finding, all_statuses):
         "violated": [run([*held, *bad, *absent, *all_statuses], findings=found, domain=domain)],
         "known": [run([*held, *known, *absent])],
         "fifty": fifty,
+        "folder": [run([*held, *bad], findings=found), run([*held, *known], target="a/folder/" + "w" * 60 + ".py")],
     }
 
 
@@ -79,11 +80,13 @@ def beside(documents, save):
 
 
 @pytest.fixture
-def opened(reports, beside, tmp_path, chromium):
-    """Return a function that writes a report and opens it."""
+def opened(reports, beside, tmp_path, chromium, monkeypatch):
+    """Return a function that writes a report and opens its first page; that of a folder has further ones."""
 
     def opened(name, width=WIDE):
-        more = beside if name == "known" else {}
+        more = beside if name in ("known", "folder") else {}
+        if name == "folder":
+            monkeypatch.setattr("veriformer.reports.page.MOST_BYTES", 0)
         for path, text in render_pages(Inputs(runs=label(reports[name]), **more)).items():
             (tmp_path / path).parent.mkdir(exist_ok=True)
             (tmp_path / path).write_text(text, encoding="utf-8")
@@ -113,6 +116,15 @@ def test_a_page_is_accessible_and_no_wider_than_its_window(opened, name):
     tab.close()
 
 
+@pytest.mark.parametrize("page", ["index", "softmax", "target-mine.py", "equations", "equation-1", "kills"])
+def test_every_page_of_a_folder_is_accessible_and_no_wider_than_its_window(opened, page):
+    tab = opened("folder")
+    if page != "index":
+        tab.goto(tab.url.replace("index.html", f"pages/{page}.html"))
+    assert_readable(tab)
+    tab.close()
+
+
 @pytest.mark.parametrize("name", ["holds", "violated"])
 def test_a_difference_is_accessible_and_no_wider_than_its_window(reports, chromium, tmp_path, name):
     (tmp_path / "diff.html").write_text(as_page(compare_runs(reports["holds"], reports[name])), encoding="utf-8")
@@ -128,6 +140,20 @@ def test_links_into_what_is_closed_open_it(opened):
     anchor = tab.evaluate("document.querySelector('[id^=v-]').id")
     tab.evaluate(f"location.hash = '{anchor}'")
     assert tab.evaluate(f"document.getElementById('{anchor}').checkVisibility({{contentVisibilityAuto: true}})")
+    tab.close()
+
+
+def test_links_to_another_page_open_what_is_closed_there(opened):
+    tab = opened("folder")
+    tab.click("a[href^='pages/target-mine.py.html']")
+    tab.click(".op a[href^='softmax.html']")
+    tab.evaluate("document.querySelectorAll('details').forEach(d => { d.open = false })")
+    tab.click("td a[href^='#v-']")
+    shown = "document.querySelector(location.hash).checkVisibility({contentVisibilityAuto: true})"
+    assert tab.evaluate(shown)
+    tab.click("a[href^='equation-1.html']")
+    assert tab.evaluate(shown)
+    assert tab.evaluate("document.querySelector('details').open")
     tab.close()
 
 

@@ -1,7 +1,7 @@
 import re
 from xml.etree import ElementTree
 
-from veriformer.reports.charts import bound_use, legend
+from veriformer.reports.charts import bound_use, error_by_size, legend, use_by_size
 from veriformer.reports.runs import label
 from veriformer.verify.results import Status
 
@@ -44,3 +44,28 @@ def test_drawn_dtypes_differ_by_sign_and_colour(run, row):
     dtypes, signs, colours = zip(*legend(label([run(rows)])), strict=True)
     assert len(set(signs)) == len(set(colours)) == len(set(dtypes)) == 4
     assert [dtype for dtype, _, _ in legend(label([run(rows[1:2])]))] == ["fp32"]
+
+
+def test_errors_stand_over_the_sizes_of_their_calls(run, row):
+    rows = [row(f"softmax.{n}", worst_size=n, worst_ratio=ratio) for n, ratio in ((1, 0.1), (40, 0.2), (90_000, 9.0))]
+    rows += [row("softmax.none"), row("softmax.empty", worst_size=0), row("gelu.a", worst_size=5, worst_ratio=None)]
+    runs = label([run(rows)])
+    chart = error_by_size(runs)
+    ElementTree.fromstring(chart)
+    places = [
+        (float(x), float(y)) for x, y in re.findall(r'<use [^>]*x="([\d.]+)" y="([\d.]+)" style="[^"]*series-', chart)
+    ]
+    assert len(places) == 4
+    assert sorted(x for x, _ in places)[-1] == max(places, key=lambda place: -place[1])[0]  # the largest is the worst
+    assert all(f">{tick}<" in chart for tick in ("1", "100", "10 000", "numbers in the call"))
+    assert (
+        use_by_size(runs)
+        == "In calls of at most 20.5 numbers the median of these 2 shares is 0.17, in the 2 larger ones 4.6."
+    )
+
+
+def test_sizes_that_were_not_recorded_are_no_chart(run, row):
+    runs = label([run([row(), row("softmax.a", worst_size=3, status=Status.KNOWN_FAIL)])])
+    assert error_by_size(runs) is None
+    assert use_by_size(runs) == ""
+    assert use_by_size(label([run([row(worst_size=3)])])) == ""

@@ -308,8 +308,26 @@ def test_one_script_stands_for_all_rows_of_a_finding(run, violation, finding):
     assert len(set(re.findall(' id="(v-[^"]*)"', page))) == 4
 
 
-def test_a_large_report_is_a_folder_whose_links_lead_somewhere(run, row, violation, finding, documents, monkeypatch):
+def assert_linked(pages):
+    """Assert that every link of pages leads to one of them, and there to a place."""
+    readers = {name: Reader(text) for name, text in pages.items()}
+    anchors = {name: {a["id"] for _, a in reader.tags if a.get("id")} for name, reader in readers.items()}
+    for name, reader in readers.items():
+        for address in (a["href"] for tag, a in reader.tags if tag == "a" and not a["href"].startswith("http")):
+            path, _, anchor_there = address.partition("#")
+            there = posixpath.normpath(posixpath.join(posixpath.dirname(name), path)) if path else name
+            assert there in pages, (name, address)
+            assert not anchor_there or anchor_there in anchors[there], (name, address)
+
+
+@pytest.fixture
+def large(monkeypatch):
+    """Have every report be too large for one page."""
     monkeypatch.setattr("veriformer.reports.page.MOST_BYTES", 10_000)
+
+
+@pytest.mark.usefixtures("large")
+def test_a_large_report_is_a_folder_whose_links_lead_somewhere(run, row, violation, finding, documents):
     bad = violation("softmax.shift")
     rows = [bad, row(), row("gelu.equation"), row("gelu.bad", status=Status.HARNESS_ERROR)]
     findings = [
@@ -319,17 +337,41 @@ def test_a_large_report_is_a_folder_whose_links_lead_somewhere(run, row, violati
     inputs = Inputs(runs=label([run(rows, findings=findings)]), kills=Kills(documents["mutants"]))
     found = render_pages(inputs)
     assert set(found) == {"index.html", *(f"pages/{n}.html" for n in ("softmax", "gelu", "loading", "kills"))}
-    readers = {name: Reader(text) for name, text in found.items()}
-    anchors = {name: {a["id"] for _, a in reader.tags if a.get("id")} for name, reader in readers.items()}
-    for name, reader in readers.items():
-        for address in (a["href"] for tag, a in reader.tags if tag == "a" and not a["href"].startswith("http")):
-            path, _, anchor_there = address.partition("#")
-            there = posixpath.normpath(posixpath.join(posixpath.dirname(name), path)) if path else name
-            assert there in found, (name, address)
-            assert not anchor_there or anchor_there in anchors[there], (name, address)
+    assert_linked(found)
     assert "raise SystemExit" in found["pages/softmax.html"]
     assert "raise SystemExit" not in found["index.html"]
     assert list(render_pages(inputs, "mine.html"))[1].startswith("mine-pages/")
+
+
+@pytest.mark.usefixtures("large")
+def test_each_of_several_targets_and_each_equation_has_a_page(run, row, violation, finding, documents, save):
+    bad, waiver = violation("softmax.shift"), {"reason": "fused", "link": "https://a.b/1", "expires": "2027-01-01"}
+    known = row("softmax.a", status=Status.KNOWN_FAIL, waiver=waiver)
+    found = finding(rows=(bad.key,), counterexample=vars(bad.counterexample))
+    runs = label([run([row(), bad, known], findings=[found], target="a/b.py"), run(target="a-b.py")])
+    equations = read_specification(save("spec.json", documents["spec"]))
+    pages = render_pages(Inputs(runs=runs, specification=equations, kills=Kills(documents["mutants"])))
+    assert_linked(pages)
+    targets = sorted(name for name in pages if name.startswith("pages/target-"))
+    assert targets == ["pages/target-a-b.py-" + targets[0][-13:], "pages/target-a-b.py.html"]
+    for name in targets:
+        assert f'href="{name}"' in pages["index.html"]
+    assert "softmax: fault a" in Reader(pages[targets[0]]).text
+    assert "fault a" not in pages["pages/target-a-b.py.html"]
+    one = Reader(pages["pages/equation-1.html"]).text
+    assert "They sum to one" in one
+    assert "wrong as printed" in one
+    assert "softmax.shift" in one
+    assert "They sum to one" not in pages["pages/equations.html"]
+    assert 'href="equation-1.html#eq-1"' in pages["pages/softmax.html"]
+    assert 'id="bounds"' in pages["index.html"]
+
+
+@pytest.mark.usefixtures("large")
+def test_of_very_many_targets_each_has_its_plots_on_its_page(run):
+    pages = render_pages(Inputs(runs=label([run(target=f"target_{i}.py") for i in range(7)])))
+    assert 'id="bounds"' not in pages["index.html"]
+    assert 'id="bounds"' in pages["pages/target-target_6.py.html"]
 
 
 def test_fifty_targets_are_written_in_time(run, row, violation):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import re
 from collections.abc import Sequence
 from statistics import median
@@ -25,6 +26,8 @@ _COLOURS = {_INK: "currentColor", _FAINT: "var(--line)", _BAD: "var(--bad)"} | {
 _FLOOR = 1e-3
 """Ratios below this, zero among them, are drawn here: on a logarithmic axis they would be nowhere."""
 _CEILING = 30.0
+
+_SHARES, _SHARE_WORDS = [1e-3, 1e-2, 0.1, 1, _CEILING], ["≤ 0.001", "0.01", "0.1", "1", "≥ 30"]
 
 _DRAWN = VIOLATIONS | {Status.PASS, Status.DEVIATION}
 """Statuses of rows that hold or are violated; the latter stand right of 1."""
@@ -54,6 +57,54 @@ def bound_use(runs: Sequence[Run]) -> Markup | None:
         for position, marks in enumerate(measured):
             _line(axes, len(runs) - 1 - position, marks)
         return _inline(_svg(figure), "How much of the error bound each row of results uses, by target and dtype")
+
+
+def error_by_size(runs: Sequence[Run]) -> Markup | None:
+    """Draw the used share of the bound over the size of the calls that used it; None where no size was recorded."""
+    marks = [mark for run in runs for mark in _sized(run)]
+    if not marks:
+        return None
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    with rc_context(_STYLE | {"font.size": 8}):
+        figure = Figure(figsize=(4.2, 2.6))
+        axes = figure.add_axes((0.13, 0.16, 0.84, 0.81))
+        axes.loglog()
+        for dtype, (colour, marker) in _DTYPES.items():
+            sizes = [size for name, size, _ in marks if name == dtype]
+            ratios = [ratio for name, _, ratio in marks if name == dtype]
+            axes.scatter(sizes, ratios, s=15, c=colour, marker=marker, alpha=0.6, linewidths=0)
+        axes.set_ylim(_FLOOR * 0.8, _CEILING * 1.2)
+        axes.set_yticks(_SHARES, _SHARE_WORDS)
+        axes.axhline(1, color=_BAD, linewidth=1.2)
+        axes.axhspan(1, _CEILING * 1.2, color=_BAD, alpha=0.08, linewidth=0)
+        decades = _decades([size for _, size, _ in marks])
+        axes.set_xticks(decades, [f"{n:,}".replace(",", " ") for n in decades])
+        axes.minorticks_off()
+        axes.set_xlabel("numbers in the call", color=_INK)
+        axes.tick_params(colors=_INK, labelcolor=_INK, length=2)
+        axes.spines[["top", "right"]].set_visible(False)
+        return _inline(_svg(figure), "How much of its error bound each row of results uses, by the size of the call")
+
+
+def use_by_size(runs: Sequence[Run]) -> str:
+    """Return in a sentence how much of the bound is used in smaller and in larger calls; empty for fewer than two."""
+    marks = [mark for run in runs for mark in _sized(run)]
+    middle = median(size for _, size, _ in marks) if marks else 0
+    small, large = ([r for _, size, r in marks if (size > middle) is above] for above in (False, True))
+    if not large:
+        return ""
+    return (
+        f"In calls of at most {middle:g} numbers the median of these {len(small)} shares is {median(small):.2g}, "
+        f"in the {len(large)} larger ones {median(large):.2g}."
+    )
+
+
+def _decades(sizes: Sequence[int]) -> list[int]:
+    """Return powers of ten that a logarithmic axis over these sizes shows, at most five of them."""
+    powers = range(math.ceil(math.log10(min(sizes))), math.floor(math.log10(max(sizes))) + 1)
+    return [10**power for power in powers[:: len(powers) // 5 + 1]] or [min(sizes)]
 
 
 def growth(one: Scaling) -> Markup | None:
@@ -111,15 +162,25 @@ def levels(one: History) -> Markup | None:
 
 
 def _marks(run: Run) -> list[tuple[str, float]]:
+    return sorted((dtype, ratio) for dtype, _, ratio in _shares(run))
+
+
+def _shares(run: Run) -> list[tuple[str, int | None, float]]:
+    """Return dtype, size of the call and used share of the bound of each row that holds or is violated."""
     drawn = (row for row in run.results.results if row.status in _DRAWN)
-    ratios = ((row.dtype or "", as_float(row.worst_ratio)) for row in drawn)
-    return sorted((dtype, min(max(ratio, _FLOOR), _CEILING)) for dtype, ratio in ratios if ratio is not None)
+    ratios = ((row.dtype or "", row.worst_size, as_float(row.worst_ratio)) for row in drawn)
+    return [(dtype, size, min(max(r, _FLOOR), _CEILING)) for dtype, size, r in ratios if r is not None]
+
+
+def _sized(run: Run) -> list[tuple[str, int, float]]:
+    """Return those of which the size is known; calls without numbers are as small as those of one."""
+    return [(dtype, max(size, 1), ratio) for dtype, size, ratio in _shares(run) if size is not None]
 
 
 def _frame(axes: Any, labels: Sequence[str]) -> None:
     axes.set_xscale("log")
     axes.set_xlim(_FLOOR * 0.8, _CEILING * 1.2)
-    axes.set_xticks([1e-3, 1e-2, 0.1, 1, _CEILING], ["≤ 0.001", "0.01", "0.1", "1", "≥ 30"], color=_INK)
+    axes.set_xticks(_SHARES, _SHARE_WORDS, color=_INK)
     axes.get_xticklabels()[-1].set_horizontalalignment("right")
     axes.set_xticks([], minor=True)
     axes.set_ylim(-0.45, len(labels) - 0.3)

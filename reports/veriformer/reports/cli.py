@@ -51,7 +51,8 @@ def report(
     \b
     The folder gets
       index.html    a page that needs nothing else: no network, no JavaScript; where it would have
-                    more than a megabyte, pages/ holds one for each operation and long section
+                    more than a megabyte, pages/ holds one for each target, operation, equation
+                    and long section, at addresses that stay
       results.json  all runs as one set
       summary.md    Markdown for the summary of a CI job
       badge.svg     a badge for a README

@@ -41,9 +41,14 @@ class EquationView:
         return self.data.get(name)
 
     @property
+    def name(self) -> str:
+        """Return its number, by which rows of results point to it, or the name of one that has none."""
+        return str(self.data.get("number") or self.data.get("slug"))
+
+    @property
     def anchor(self) -> str:
-        """The name of its place on the page; rows of results point here by number."""
-        return f"eq-{self.data.get('number') or self.data.get('slug')}"
+        """Return the name of its place on a page."""
+        return f"eq-{self.name}"
 
     @property
     def worst(self) -> tuple[str, str, str]:

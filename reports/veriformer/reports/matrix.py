@@ -85,6 +85,11 @@ class MatrixRow:
         return self.statuses != {Status.NOT_PROVIDED}
 
     @property
+    def worst(self) -> StatusStyle:
+        """Return sign, word and colour of its worst status."""
+        return STATUS_STYLES[min(self.statuses, key=severity)]
+
+    @property
     def told(self) -> list[Cell]:
         """Return the cells that tell more than that all holds, for a table of very many runs."""
         return [cell for cell in self.cells if cell and not {row.status for row in cell.rows} <= FILTERS["held"]]
@@ -161,6 +166,16 @@ def matrix(runs: Sequence[Run]) -> list[Group]:
         for operation, part in table.groupby("operation", sort=False)
     ]
     return sorted(groups, key=lambda group: group.worst)
+
+
+def by_equation(groups: Sequence[Group]) -> dict[str, list[tuple[Group, MatrixRow]]]:
+    """Return by the number of an equation the requirements that rest on it, where some run provides them."""
+    found: dict[str, list[tuple[Group, MatrixRow]]] = {}
+    for group in groups:
+        for row in group.asked if group.provided else ():
+            for number in row.equations:
+                found.setdefault(number, []).append((group, row))
+    return found
 
 
 def filters(groups: Sequence[Group]) -> list[tuple[str, int]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from veriformer.bench.document import Benchmarks
@@ -13,7 +14,7 @@ from veriformer.reports.equations import Specification
 from veriformer.reports.errors import suite_errors
 from veriformer.reports.findings import list_findings, remarks
 from veriformer.reports.layout import INDEX, MOST_BYTES, Layout, row_anchor
-from veriformer.reports.matrix import filters, matrix
+from veriformer.reports.matrix import MOST_COLUMNS, by_equation, filters, matrix
 from veriformer.reports.mutation_matrix import Kills
 from veriformer.reports.runs import Run, label
 from veriformer.reports.timings import timings
@@ -65,10 +66,11 @@ def render(inputs: Inputs) -> str:
 
 def render_pages(inputs: Inputs, index: str = INDEX) -> dict[str, str]:
     """Return the texts of a report by their paths: one page, or a folder of pages where it would be too large."""
-    report = _Report(inputs)
-    whole = report.render_index(Layout(index, here=index))
-    if len(whole.encode()) <= MOST_BYTES:
-        return {index: whole}
+    report, alone = _Report(inputs), Layout(index, here=index)
+    if not report.many or len(report.render_index(alone, plots=False).encode()) <= MOST_BYTES:
+        whole = report.render_index(alone)
+        if len(whole.encode()) <= MOST_BYTES:
+            return {index: whole}
     return report.render_all(Layout(index, split=True, here=index))
 
 
@@ -81,6 +83,7 @@ class _Report:
     """Data of the templates, computed once for all pages."""
 
     def __init__(self, inputs: Inputs) -> None:
+        self.inputs = inputs
         listed = {run.label: list_findings(run) for run in inputs.runs}
         self.findings = [entry for one in listed.values() for entry in one.violating]
         self.weaknesses = [entry for one in listed.values() for entry in one.weaknesses]
@@ -108,26 +111,51 @@ class _Report:
             "equation_numbers": inputs.specification.numbers if inputs.specification else frozenset(),
             "cost_groups": self.sections["costs"],
             "timings": self.sections["timings"],
-            "chart": charts.bound_use(inputs.runs),
-            "chart_legend": charts.legend(inputs.runs),
         }
 
-    def render_index(self, layout: Layout) -> str:
+    @property
+    def many(self) -> bool:
+        """Return whether there are more runs than a plot or a table has room for."""
+        return len(self.inputs.runs) > MOST_COLUMNS
+
+    def render_index(self, layout: Layout, *, plots: bool = True) -> str:
         """Return the first page, which is the only one where there is no other."""
-        return self._render("page.html", layout)
+        return self._render("page.html", layout, **(self._plots if plots else {}))
+
+    @cached_property
+    def _plots(self) -> dict[str, Any]:
+        """Draw the rows of all runs."""
+        return {
+            "chart": charts.bound_use(self.inputs.runs),
+            "size_chart": charts.error_by_size(self.inputs.runs),
+            "use_by_size": charts.use_by_size(self.inputs.runs),
+            "chart_legend": charts.legend(self.inputs.runs),
+        }
 
     def render_all(self, layout: Layout) -> dict[str, str]:
         """Return every page of a folder."""
-        found = {layout.index: self.render_index(layout)}
+        found = {layout.index: self.render_index(layout, plots=not self.many)}  # each target's page has its own
         operations = [group.operation for group in self.groups if group.provided]
         operations += [one.operation for one in (*self.findings, *self.weaknesses)]
         for operation in dict.fromkeys(operations):
             page = layout.page(operation)
             found[page] = self._render("operation.html", layout.at(page), operation=operation)
+        resting = by_equation(self.groups)
+        for equation in self.inputs.specification.equations if self.inputs.specification else ():
+            page = layout.page(equation.name, "equation")
+            more = {"equation": equation, "resting": resting.get(equation.name, ())}
+            found[page] = self._render("equation_page.html", layout.at(page), **more)
+        found |= self._render_targets(layout) if len(self.inputs.runs) > 1 else {}
         for section in (name for name, content in self.sections.items() if content):
             page = layout.page(section)
             found[page] = self._render("section.html", layout.at(page), section=section)
         return found
+
+    def _render_targets(self, layout: Layout) -> dict[str, str]:
+        """Return a page for each of several runs, which is the index of a report on it alone."""
+        pages = [(layout.page(run.label, "target"), run) for run in self.inputs.runs]
+        alone = {page: replace(self.inputs, runs=[run], benchmarks=None, kills=None) for page, run in pages}
+        return {page: _Report(inputs).render_index(layout.at(page)) for page, inputs in alone.items()}
 
     def _render(self, template: str, layout: Layout, **more: object) -> str:
         def place_of(run: Run, row: Result) -> str | None:
