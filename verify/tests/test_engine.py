@@ -242,6 +242,7 @@ def test_equal_seeds_give_equal_runs_and_another_seed_another(tmp_path: Path) ->
     a, b, c = (timeless(files[name]) for name in "abc")
     assert a == b
     assert [r["worst_ratio"] for r in a["results"]] != [r["worst_ratio"] for r in c["results"]]
+    assert {r["worst_size"] is None for r in a["results"] if r["kind"] == "equation"} == {False}
 
 
 # The journal

@@ -59,6 +59,15 @@ def test_the_largest_ratio_is_kept() -> None:
     assert tally.worst_ratio == abs(1.4 - 1) / 0.5
 
 
+def test_the_size_kept_is_that_of_what_came_nearest_to_its_bound() -> None:
+    tally, kept = RunStatistics(), []
+    for ratio, size in ((0.5, 3), (0.1, 90), (0.7, 8), (0.9, None)):
+        with tally.sized(lambda size=size: size):  # type: ignore[misc]
+            tally.note(ratio)
+        kept.append(tally.worst_size)
+    assert kept == [3, 3, 8, None]
+
+
 @pytest.mark.parametrize(
     ("made", "effective"),
     [
