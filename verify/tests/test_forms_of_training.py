@@ -247,3 +247,28 @@ class CosWithWarmup:
 def test_the_sizes_of_a_schedule_may_be_given_to_its_method() -> None:
     assert read_pins(OBJECT.format(above="initial_lr - lowest"))["warmup_cosine"].everywhere
     assert not read_pins(OBJECT.format(above="initial_lr"))["warmup_cosine"].everywhere
+
+
+PLAIN = """
+import torch
+
+class Adam:
+    def __init__(self, parameters, lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-8):
+        self.parameters, self.lr, self.b1, self.b2, self.eps, self.t = list(parameters), lr, beta1, beta2, eps, 0
+        self.m, self.v = ({{p: torch.zeros_like(p) for p in self.parameters}} for _ in range(2))
+
+    def step(self):
+        self.t += 1
+        for p in self.parameters:
+            if p.grad is not None:
+                self.m[p] = self.b1 * self.m[p] + (1 - self.b1) * p.grad
+                self.v[p] = self.b2 * self.v[p] + (1 - self.b2) * p.grad**2
+                m, v = self.m[p] / (1 - self.b1{power}), self.v[p] / (1 - self.b2{power})
+                p.data -= self.lr * m / (v.sqrt() + self.eps)
+"""
+
+
+def test_an_optimizer_may_be_a_plain_class_of_parameters() -> None:
+    pin = read_pins(PLAIN.format(power="**self.t"))["adam"]
+    assert (pin.everywhere, pin.form) == (True, "optimizers/adam_plain")
+    assert not read_pins(PLAIN.format(power=""))["adam"].everywhere

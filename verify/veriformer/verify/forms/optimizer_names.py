@@ -24,6 +24,7 @@ CONVENTIONS: Mapping[str, tuple[str, ...]] = {
 }
 """By operation, the conventions that its readings may differ in; of the others it is where ε stands."""
 
+PARAMS = {"params": ("params", "parameters", "param_groups", "model_params", "parameter_list")}
 LR = ("lr", "learning_rate", "alpha", "eta", "step_size")
 NAMES: Mapping[str, tuple[str, ...]] = {
     "betas": ("betas",),

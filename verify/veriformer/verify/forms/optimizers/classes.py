@@ -16,6 +16,7 @@ from veriformer.verify.forms.optimizer_names import (
     CONVENTIONS,
     GRADIENT,
     OPTIONS,
+    PARAMS,
     arguments_of,
     defaults_of,
     given_as,
@@ -23,8 +24,6 @@ from veriformer.verify.forms.optimizer_names import (
     operation_named,
     scale_rate,
 )
-
-_PARAMS = {"params": ("params", "parameters", "param_groups", "model_params", "parameter_list")}
 
 
 def _is_optimizer(candidate: Candidate) -> bool:
@@ -36,7 +35,7 @@ def _match(candidate: Candidate, operation: str) -> Match | None:
     decoupled = (named, operation) == ("adam", "adamw")  # Adam by name, which may take the decay out of the moments
     if named != operation and not decoupled:
         return None
-    found = arguments_of(candidate.constructor, operation, _PARAMS)
+    found = arguments_of(candidate.constructor, operation, PARAMS)
     if not found:
         raise Unfit("its constructor takes no parameters and learning rate by names that are known")
     if operation != "sgd_momentum":
@@ -47,7 +46,7 @@ def _match(candidate: Candidate, operation: str) -> Match | None:
 
 
 def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[..., Any]:
-    found = arguments_of(candidate.constructor, operation, _PARAMS)
+    found = arguments_of(candidate.constructor, operation, PARAMS)
     shown = defaults_of(candidate.constructor, found, operation)
 
     def call(params: Iterable[Tensor], lr: float, **given: Any) -> Any:
