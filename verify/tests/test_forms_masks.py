@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.source_texts import read_pins, recognise_text
 from veriformer.verify import check
 from veriformer.verify.forms import Pin
 from veriformer.verify.recognition.recognise import recognise
@@ -68,3 +69,17 @@ def test_dropout_of_evaluation_mode_is_seen_by_a_rate_that_is_not_zero() -> None
 def test_masks_of_a_shape_and_a_dtype_are_read(name: str, everywhere: bool) -> None:
     pin = pin_of(name)
     assert (pin.operation, pin.readings["mask"], pin.everywhere) == ("causal_mask", "additive", everywhere)
+
+
+WINDOWED = """
+import torch
+
+def causal_mask(size, window):
+    back = torch.arange(size)[:, None] - torch.arange(size)
+    return (back >= 0) & (back {inside})
+"""
+
+
+def test_a_mask_may_be_asked_for_a_window() -> None:
+    assert read_pins(WINDOWED.format(inside="< window"))["causal_mask"].everywhere
+    assert not any(pin.everywhere for pin in recognise_text(WINDOWED.format(inside="<= window")).pins)

@@ -154,7 +154,8 @@ def _roles(candidate: Candidate, known: Known) -> dict[str, str] | None:
     optional = {**known.options, **known.filled}
     found = roles(parameters, known.needed, optional)
     asked = [name for name, p in parameters.items() if p.default is p.empty and p.kind not in _MANY]
-    unknown = unknown_needed(parameters, known.needed) if found is None else None
+    others = {name: p for name, p in parameters.items() if not any(name in names for names in optional.values())}
+    unknown = unknown_needed(others, known.needed) if found is None else None
     if unknown is not None and len(known.needed) > 1:
         raise unknown
     if found is not None or len(known.needed) != 1 or len(asked) != 1:

@@ -88,7 +88,8 @@ def _sized(given: dict[str, Any], readings: Readings) -> dict[str, Any]:
         SIZES[2]: torch.Size((1, n)),
         SIZES[3]: torch.Size((n, n)),
     }
-    return {"n_q": said[readings["size"]], **_placed()}
+    window = {"window": given["window"]} if "window" in given else {}
+    return {"n_q": said[readings["size"]], **window, **_placed()}
 
 
 def _placed() -> dict[str, Any]:
@@ -138,6 +139,7 @@ SINUSOIDS = Known(
 )
 _KEYS = ("n_k", "k_len", "kv_len", "key_len", "src_len", "len_k", "S", "kv_seq_len", "key_length", "seq_len_k", "m")
 _QUERIES = ("n_q", "q_len", "query_len", "len_q", "seq_len_q", "query_length", *_SIZE)
+_WINDOW = {"window": ("window", "window_size", "sliding_window", "sliding_window_size", "local_window", "attn_window")}
 _OF_MASKS = words_of(
     "causal mask", "subsequent mask", "square subsequent", "look ahead", "lookahead mask", "autoregressive mask"
 )
@@ -147,6 +149,7 @@ OBLONG = Known(
     "causal_mask",
     _OF_MASKS,
     {"n_q": _QUERIES, "n_k": _KEYS},
+    _WINDOW,
     readings={"mask": ("boolean", "inverted", "additive")},
     arrange=lambda given, readings: {**given, **_placed()},
     filled=_PLACE,
@@ -158,6 +161,7 @@ MASK = Known(
     "causal_mask",
     _OF_MASKS,
     {"n_q": _SIZE},
+    _WINDOW,
     readings={"mask": ("boolean", "inverted", "additive"), "size": SIZES},
     neutral=("size",),
     arrange=_square,
@@ -169,6 +173,7 @@ BEHIND = Known(
     "causal_mask",
     _OF_MASKS,
     {"n_q": _SIZE, "past": _PAST},
+    _WINDOW,
     readings={"mask": ("boolean", "inverted", "additive"), "size": SIZES},
     neutral=("size",),
     arrange=_with_past,
