@@ -53,7 +53,7 @@ _OPTIONS = {
     "positions": POSITIONS,
     "start": STARTS,
 }
-AXES = ("[n,d]", "[1,n,d]", "[1,1,n,d]", "[1,n,1,d]")
+AXES = ("[n,d]", "[1,n,d]", "[1,1,n,d]", "[1,n,1,d]", "[n,1,1,d]")
 
 
 def _roles(candidate: Candidate) -> dict[str, str] | None:
@@ -144,7 +144,7 @@ def _laid(table: Tensor, axes: str, dtype: torch.dtype) -> Tensor:
     """A table with the axes that the code reads, in the dtype of the features where it is real."""
     table = table if table.is_complex() else table.to(dtype)
     table = table.to(torch.complex64) if table.dtype == torch.complex128 and dtype != torch.float64 else table
-    shape = {"[n,d]": (), "[1,n,d]": (0,), "[1,1,n,d]": (0, 0), "[1,n,1,d]": (0, 2)}[axes]
+    shape = {"[n,d]": (), "[1,n,d]": (0,), "[1,1,n,d]": (0, 0), "[1,n,1,d]": (0, 2), "[n,1,1,d]": (1, 1)}[axes]
     for axis in shape:
         table = table.unsqueeze(axis)
     return table
