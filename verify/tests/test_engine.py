@@ -97,6 +97,7 @@ def test_every_kind_of_misbehaviour_costs_its_own_rows(tmp_path: Path) -> None:
         ("import sys; sys.exit(3)", 2, "SystemExit"),
         ("x = 1", 3, "it has none of the operations that were asked for"),
         ("def sofmax(z): ...", 3, "did you mean softmax where it says sofmax?"),
+        ("def sparse_softmax(z): ...", 3, "it has none of the operations that were asked for\n"),
         ("from torch.nn import Softmax", 3, "it has none of the operations that were asked for\n"),
         (GOOD + "CLAIMS = {'dtype': ['fp32']}", 2, "did you mean 'dtypes'"),
         (GOOD + "CLAIMS = dict(dtype=['fp32'])", 2, "did you mean 'dtypes'"),

@@ -279,3 +279,22 @@ def test_filters_and_samplers_may_be_classes() -> None:
     assert [(pin.operation, pin.everywhere) for pin in found] == [("top_p_filter", True)] * 2
     wrong = recognise_text(FILTERS.format(minus="", token="drawn")).pins
     assert [pin.everywhere for pin in wrong] == [False, False]
+
+
+LOG_SOFTMAX = """
+import torch
+
+def log_softmax(x, dim=-1):
+    x = x - x.amax(dim, keepdim=True)
+    return x - x.exp().sum({over}, keepdim=True).log()
+
+def cross_entropy(logits, target, ignore_index=-100, reduction="mean"):
+    return torch.nn.functional.cross_entropy(logits, target, ignore_index=ignore_index, reduction=reduction)
+"""
+
+
+def test_log_probabilities_of_all_classes_are_judged_at_targets_along_every_axis() -> None:
+    for over, right in (("dim", True), ("-1", False)):
+        whole, terms = recognise_text(LOG_SOFTMAX.format(over=over)).pins
+        assert (whole.name, whole.everywhere) == ("cross_entropy", True)  # of two the one with more arguments
+        assert (terms.name, terms.everywhere) == ("log_softmax", right)

@@ -272,3 +272,25 @@ def test_an_optimizer_may_be_a_plain_class_of_parameters() -> None:
     pin = read_pins(PLAIN.format(power="**self.t"))["adam"]
     assert (pin.everywhere, pin.form) == (True, "optimizers/adam_plain")
     assert not read_pins(PLAIN.format(power=""))["adam"].everywhere
+
+
+CLOSED = """
+from torch.optim import Optimizer
+
+class SGD(Optimizer):
+    def __init__(self, params, lr=0.1):
+        super().__init__(params, {"lr": lr})
+
+    def step(self, closure=None):
+        loss = closure() if closure is not None else None
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is not None{unless}:
+                    p.data.add_(p.grad, alpha=-group["lr"])
+        return loss
+"""
+
+
+def test_every_second_step_is_given_a_closure() -> None:
+    assert read_pins(CLOSED.format(unless=""))["gradient_descent"].everywhere
+    assert not read_pins(CLOSED.format(unless=" and closure is None"))["gradient_descent"].everywhere

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.source_texts import read_pins
+from tests.source_texts import read_pins, recognise_text
 from veriformer.verify.forms.binding import bound
 from veriformer.verify.forms.interleaving import nearly_equal
 from veriformer.verify.forms.pin import Pin
@@ -66,3 +66,34 @@ def test_what_turns_by_tables_is_told_where_features_stand(told: str, way: str, 
     pin = read_pins(text.format(right))["rope"]
     assert (pin.everywhere, pin.readings["told"]) == (True, way)
     assert not read_pins(text.format(wrong))["rope"].everywhere
+
+
+OWN = """
+import torch
+
+class Rotary(torch.nn.Module):
+    def __init__(self, dim, length=4096):
+        super().__init__()
+        angles = torch.arange(length)[:, None] * ({frequencies})
+        self.register_buffer("cos", angles.cos())
+        self.register_buffer("sin", angles.sin())
+
+    def forward(self, x):
+        cos, sin = self.cos[: x.shape[-2]].to(x.dtype), self.sin[: x.shape[-2]].to(x.dtype)
+        a, b = x.chunk(2, -1)
+        return torch.cat((a * cos - b * sin, a * sin + b * cos), -1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("frequencies", "judged"),
+    [
+        ("10000.0 ** (-torch.arange(0, dim, 2) / dim)", True),
+        ("10000.0 ** (-torch.arange(0, dim, 2) / (dim + 2))", True),
+        ("2.0 - torch.arange(dim // 2)", False),
+    ],
+)
+def test_a_rotation_by_quite_other_frequencies_is_another_function(frequencies: str, judged: bool) -> None:
+    found = recognise_text(OWN.format(frequencies=frequencies))
+    assert [pin.operation for pin in found.pins] == (["rope"] if judged else [])
+    assert judged or "frequencies of its own, by halves" in found.refused[0].reason

@@ -221,6 +221,19 @@ def test_what_was_not_seen_stands_in_the_first_line() -> None:
     )
 
 
+def test_what_no_formula_is_known_of_leaves_no_verdict_unless_accepted() -> None:
+    muon = {"operation": "optimizer", "name": "Muon", "readings": {}, "deviations": [], "conventions": {}, "told": []}
+    for beside, extra, status in (([], {}, 3), ([], {"partial": True}, 0), ([{**muon, "operation": "adam"}], {}, 0)):
+        run = results([row("optimizer.contract")], **extra)
+        run.implementation["recognised"] = [{**one, "form": "f", "everywhere": True} for one in (muon, *beside)]
+        assert run.exit_status == status
+    run.partial, run.implementation["recognised"] = False, run.implementation["recognised"][:1]
+    assert headline(run) == (
+        "mine.py was not judged whole: no formula of `Muon` is known, it was judged as any optimizer; --partial accepts"
+        " that"
+    )
+
+
 def test_what_is_recognised_and_has_no_row_is_told() -> None:
     run = results([row(status=Status.NOT_PROVIDED)])
     run.implementation["recognised"] = [{"operation": "warmup_cosine", "name": "get_cosine"}]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -224,3 +224,19 @@ def test_calls_that_raise_while_another_is_made_smaller_are_not_counted() -> Non
     found = results("wrong_or_refused", "softmax", "equation", "shift", dtype="fp32")
     assert all(row.examples >= 1 for row in found.results if row.status is Status.FAIL)
     assert found.exit_status == 1
+
+
+def _clipped(grads: Any, max_norm: float, *, share: float) -> Any:
+    norm = torch.stack([(g * g).sum() for g in grads]).sum().sqrt()
+    factor = torch.clamp(share * max_norm / (norm + 1e-6), max=1.0)
+    return [g * factor for g in grads], norm
+
+
+def test_squares_that_overflow_in_half_are_shared_by_the_root_of_their_sum() -> None:
+    claims = {"conventions": {"clip_grad_norm.denominator": "norm+1e-6"}}
+    rows = ["clip_grad_norm.direction", "clip_grad_norm.range"]
+    for share, status in ((1.0, 0), (0.5, 1)):
+        target = SimpleNamespace(clip_grad_norm=partial(_clipped, share=share), CLAIMS=claims)
+        found = check(target, only=[*rows, "clip_grad_norm.equation"], dtype=["fp16"], profile="quick")
+        assert found.exit_status == status
+        assert any(one.weight is Weight.WEAKNESS for one in found.findings) == (share == 1.0)

@@ -90,9 +90,13 @@ def _skipped_by_domain(row: CheckRun, target: Target) -> Result | None:
     return row.result(Status.NOT_PROVIDED, message=f"not provided: {row.dtype} ({refused[row.dtype]})")
 
 
+_MISSPELT = 0.8
+"""Similarity of a name that is a misspelt operation, and not of a part of the operation or of something that has it."""
+
+
 def _absent(operation: str, target: Target) -> str:
     message = f"the implementation has no callable {operation!r}"
-    near = difflib.get_close_matches(operation, target.names())
+    near = difflib.get_close_matches(operation, target.names(), cutoff=_MISSPELT)
     return f"{message}; did you mean {operation} where it says {near[0]}?" if near else message
 
 

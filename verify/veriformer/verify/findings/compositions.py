@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 from unittest import mock
@@ -26,6 +26,7 @@ BY_POWERS = "a composition with torch.tanh and torch.pow, as GPT-2's code has it
 BY_TOPK = "a composition with torch.topk"
 BY_SORT = "a composition with torch.sort and torch.cumsum"
 BY_SMALLEST = "a composition with a smallest temperature, as gpt-fast's"
+BY_SQUARES = "the root of a sum of squares in that dtype"
 BY_SOFTMAX = "torch.softmax of logits / temperature"
 
 
@@ -47,6 +48,9 @@ def compositions(operation: str, peer: Operation | None) -> Iterator[tuple[str, 
     if operation == "temperature_scale":
         yield BY_SOFTMAX, _over_temperature
         yield BY_SMALLEST, _over_smallest_temperature
+    if operation == "clip_grad_norm":
+        for added, wide in itertools.product((0.0, 1e-6), (False, True)):
+            yield BY_SQUARES, partial(_clip_by_squares, added=added, wide=wide)
     if operation == "top_k_filter":
         yield BY_TOPK, _keep_top_k
     if operation == "top_p_filter":
@@ -155,6 +159,16 @@ def _over_temperature(*, logits: Tensor, temperature: float) -> Tensor:
 def _over_smallest_temperature(*, logits: Tensor, temperature: float) -> Tensor:
     """softmax(z / max(T, 1e-5))."""
     return torch.softmax(logits / max(temperature, 1e-5), -1)
+
+
+def _clip_by_squares(
+    *, grads: Sequence[Tensor], max_norm: float, added: float, wide: bool
+) -> tuple[list[Tensor], Tensor]:
+    """min(1, c / (√Σ g² + ε)) g, whose squares overflow. wide: whether sums of tensors are added up in float32."""
+    squares = [(g * g).sum() for g in grads]
+    norm = torch.stack([x.float() if wide and x.dtype != torch.float64 else x for x in squares]).sum().sqrt()
+    factor = torch.clamp(max_norm / (norm + added), max=1.0)
+    return [g * factor.to(g.dtype) for g in grads], norm
 
 
 def _keep_top_k(*, logits: Tensor, k: int) -> Tensor:

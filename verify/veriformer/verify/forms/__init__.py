@@ -30,6 +30,9 @@ declares
 ``rivals``
     Functions that are called like the operation and are another one that people use: code that one of them explains
     is not recognised, by its name.
+``variants``
+    From the bound operation to further rivals, which take over something of the code, as the frequencies of a rotation:
+    tried where the code is far from the operation.
 ``closed``
     Whether whatever it matches is the operation or one of the rivals, however far its results are off: by its parts,
     which nothing else has. A match by name says it where the name has no word that is not the operation's.

@@ -28,11 +28,12 @@ _PARTS = ("transformer", "model")
 RATES = frozenset(_RATES.split())
 """Constructor arguments that are rates of dropout."""
 
+DTYPES = ("dtype", "param_dtype", "torch_dtype")
 FIXED: Mapping[str, Any] = {
     **dict.fromkeys(("multiple_of", "n_rep", "mp_size"), 1),
     **dict.fromkeys(("layer_id", "layer_idx", "block_idx", "layer_index", "layer_num", "idx"), 0),
     **dict.fromkeys(("ffn_dim_multiplier", "activation", "act", "act_layer", "norm_layer"), None),
-    **dict.fromkeys(("dtype", "param_dtype", "torch_dtype"), torch.float32),
+    **dict.fromkeys(DTYPES, torch.float32),
     **dict.fromkeys(("weight_tying", "tie_weights", "tie_word_embeddings", "tie_embeddings", "weight_sharing"), False),
     **dict.fromkeys(("bidirectional", "is_causal", "causal", "masked", "mask", "quant", "use_cache", "vis"), False),
     **dict.fromkeys(("device", "init_device"), "cpu"),
@@ -120,6 +121,8 @@ def configuration(
             fields[field.name] = given[field.name]
         elif name != field.name and name in VALUES:
             fields[field.name] = VALUES[name]
+        elif chooses_dtype(name, field.default, sizes):
+            fields[field.name] = sizes[DTYPE]
         elif size_of(name, known.values()) in CONSTANTS and field.default is not dataclasses.MISSING:
             continue
         elif size_of(name, known.values()) in sizes:
@@ -138,6 +141,15 @@ def configuration(
 
 CONSTANTS = frozenset(("eps", "base"))
 """What a config says for itself: it is built as it is, and made smaller in sizes alone."""
+
+
+DTYPE = "dtype"
+"""Beside the sizes of an instance, the dtype that it is called in."""
+
+
+def chooses_dtype(name: str, default: Any, sizes: Mapping[str, Any]) -> bool:
+    """Return whether an argument, or an entry of a config, is by name and default the dtype of a module."""
+    return name in DTYPES and isinstance(default, torch.dtype) and DTYPE in sizes
 
 
 def _has_default(p: inspect.Parameter) -> bool:
@@ -193,6 +205,8 @@ def _constructed(kind: Any, sizes: Mapping[str, Any], given: Mapping[str, Any], 
             fields[name] = given[name]
         elif as_known != name and as_known in VALUES:
             fields[name] = VALUES[as_known]
+        elif name in parameters and chooses_dtype(name, parameters[name].default, sizes):
+            fields[name] = sizes[DTYPE]
         elif size_of(as_known, known.values()) in CONSTANTS and name in parameters and _has_default(parameters[name]):
             continue
         elif size_of(as_known, known.values()) in sizes:

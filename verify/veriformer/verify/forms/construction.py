@@ -11,11 +11,13 @@ import torch
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.config_names import CONFIGS
 from veriformer.verify.forms.configs import (
+    DTYPE,
     FIXED,
     FLAGS,
     RATED,
     UnknownEntry,
     annotation,
+    chooses_dtype,
     configuration,
     expansion_for,
     is_config,
@@ -96,6 +98,8 @@ def arguments_for(
             continue
         if name in given:
             found[name] = given[name]
+        elif chooses_dtype(name, p.default, sizes):
+            found[name] = sizes[DTYPE]
         elif name in beside and size_of(name, beside) in sizes:
             found[name] = sizes[size_of(name, beside)]
         elif size_of(name) == "inner" and "width" in sizes and not _has_width(candidate):

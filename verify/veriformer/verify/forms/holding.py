@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from veriformer.verify.contract import dtypes
 from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.configs import DTYPE
 from veriformer.verify.forms.construction import built
 from veriformer.verify.forms.form import NotOffered, Unfit
 
@@ -45,7 +46,7 @@ class Holder:
         if key not in self._made:
             with contextlib.redirect_stdout(io.StringIO()):  # some say what they are made of
                 try:
-                    made = built(self.candidate, sizes, given)
+                    made = built(self.candidate, {**sizes, DTYPE: dtype}, given)
                 except Unfit as reason:
                     raise NotOffered(str(reason)) from reason
             if not isinstance(made, nn.Module):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -60,6 +61,31 @@ def taken_apart(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
     cos, sin = (table[positions.to(torch.int64)] for table in usual_tables("pairs", d, LONGEST, base))
     a, b = x[..., 0::2].double(), x[..., 1::2].double()
     return torch.cat((a * cos - b * sin, a * sin + b * cos), -1).to(x.dtype)
+
+
+def own_frequencies(turn: Callable[..., Tensor]) -> dict[str, Callable[..., Tensor]]:
+    """Return rotations by the angles that a rotary function has at position 1, whatever they are, by how it pairs."""
+
+    def by(first: Callable[[int], Tensor], apart: Callable[[int], int]) -> Callable[..., Tensor]:
+        def rotated(x: Tensor, positions: Tensor, base: float = 10000.0) -> Tensor:
+            d = x.shape[-1]
+            one, given = first(d), {"base": base} if "base" in inspect.signature(turn).parameters else {}
+            found = turn(torch.eye(d, dtype=x.dtype)[one][:, None], torch.ones(1, dtype=torch.int64), **given)[:, 0]
+            other = one + apart(d)
+            rows = torch.arange(len(one))
+            angles = torch.atan2(found[rows, other], found[rows, one]).double() * positions[..., None]
+            a, b, cos, sin = x[..., one].double(), x[..., other].double(), angles.cos(), angles.sin()
+            result = torch.empty_like(x)
+            result[..., one] = (a * cos - b * sin).to(x.dtype)
+            result[..., other] = (a * sin + b * cos).to(x.dtype)
+            return result
+
+        return rotated
+
+    return {
+        "frequencies of its own": by(lambda d: torch.arange(0, d - 1, 2), lambda d: 1),
+        "frequencies of its own, by halves": by(lambda d: torch.arange(d // 2), lambda d: d // 2),
+    }
 
 
 RIVALS = {"pairs that come in side by side and go out by halves": taken_apart}

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from veriformer.verify.forms.binding import bound
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.configs import RATED
-from veriformer.verify.forms.form import NEAR, UNKNOWN, Form, Unfit
+from veriformer.verify.forms.form import NEAR, UNKNOWN, Fit, Form, Unfit
 from veriformer.verify.forms.meanings import BUILT
 from veriformer.verify.forms.pin import Pin
 from veriformer.verify.forms.registry import every_form
@@ -62,18 +64,31 @@ def recognise(
     pinned: conventions that are claimed, readings among them as ``operation.reading``: nothing else is tried for those.
     among: names of the candidates that are looked at; all of them if left out.
     """
-    pins, refused, unknown = [], [], []
+    known: list[tuple[Pin, Candidate]] = []
+    refused, unknown = [], []
     for candidate in candidates(target):
         if among is not None and candidate.name not in among:
             continue
         with warnings.catch_warnings():  # what it says of sizes that are only tried is of no use to anybody
             warnings.simplefilter("ignore")
             found, against = of_candidate(candidate, pinned or {})
-        pins += found
+        known += [(pin, candidate) for pin in found]
         refused += against
         if not found and not against and not candidate.is_module:
             unknown.append(candidate.name)
-    return Recognised(tuple(pins), tuple(refused), tuple(unknown))
+    return Recognised(tuple(_fullest_first(known)), tuple(refused), tuple(unknown))
+
+
+def _fullest_first(known: Sequence[tuple[Pin, Candidate]]) -> Iterator[Pin]:
+    """Yield pins, of several of one operation that first which takes most of its arguments."""
+    of_operation: dict[str, list[tuple[Pin, Candidate]]] = {}
+    for pin, candidate in known:
+        of_operation.setdefault(pin.operation, []).append((pin, candidate))
+    for several in of_operation.values():
+        if len(several) > 1:
+            several.sort(key=lambda pair: -len(inspect.signature(bound(*pair)).parameters))
+    for pin, _ in known:
+        yield of_operation[pin.operation].pop(0)[0]
 
 
 def of_candidate(candidate: Candidate, pinned: Mapping[str, str]) -> tuple[list[Pin], list[Unrecognised]]:
@@ -195,12 +210,13 @@ def _dropped_in_evaluation(found: Reading, pinned: Mapping[str, str]) -> Reading
 def rival_of(found: Reading) -> str:
     """Why another function explains what no reading does; empty where none explains it."""
     form, candidate = found.form, found.candidate
-    if found.fit.everywhere or not form.rivals or form.judge is not None:
+    if found.fit.everywhere or not (form.rivals or form.variants) or form.judge is not None:
         return ""
     fitting = Fitting(OPERATION[form.operation])
     for choice in choices_of(found.match.readings, {}, ""):
         function = form.bind(candidate, choice)
-        for name, rival in form.rivals.items():
+        variants = form.variants(function) if form.variants is not None and not _is_close(found.fit) else {}
+        for name, rival in (*form.rivals.items(), *variants.items()):
             if fitting.explained(function, rival, found.conventions):
                 return f"it has {name}, which the contract's {form.operation} has not"
     return ""
@@ -248,7 +264,12 @@ def known_fault_of(found: Reading, among: Mapping[str, tuple[str, ...]] | None =
 def _near(found: Reading) -> bool:
     """Return whether the nearest reading is near enough, or nothing else has the structure or the name matched."""
     fit = found.fit
-    return found.form.closed or found.match.closed or fit.ordinary or fit.closeness >= NEAR or fit.share >= SHARE
+    return found.form.closed or found.match.closed or _is_close(fit) or fit.share >= SHARE
+
+
+def _is_close(fit: Fit) -> bool:
+    """Return whether results are right in plain calls, or explain much of the variance of right ones."""
+    return fit.ordinary or fit.closeness >= NEAR
 
 
 def _deviations(found: Reading) -> tuple[str, ...]:

@@ -32,6 +32,9 @@ _NUMBERS = frozenset(
 
 _UNDONE = "NotImplementedError"
 
+_BY_LAWS = ("optimizer", "lr_scheduler")
+_LAWS = "no formula of `{name}` is known, it was judged as any {operation}"
+
 
 def structural(name: str) -> bool:
     """Return whether an argument is a mask, a cache or a state by its name."""
@@ -40,10 +43,16 @@ def structural(name: str) -> bool:
 
 
 def unjudged(implementation: Mapping[str, Any], operations: Collection[str]) -> list[str]:
-    """Return what has the name of an operation that was asked for, and was not judged as it."""
-    refused = implementation.get("not_recognised", ())
+    """Return what has the name of an operation that was asked for, and was not judged as it; and what was judged only
+    by what holds of every optimizer or scheduler, for no formula of it is known."""
+    refused, found = implementation.get("not_recognised", ()), implementation.get("recognised", ())
     named = [one for one in refused if one.get("named") and one["operation"] in operations]
-    return list(dict.fromkeys(f"`{one['name']}` was not judged as {one['operation']}" for one in named))
+    by_formula = {one["name"] for one in found if one["operation"] not in _BY_LAWS}
+    by_laws = [one for one in found if one["operation"] in _BY_LAWS and one["operation"] in operations]
+    return [
+        *dict.fromkeys(f"`{one['name']}` was not judged as {one['operation']}" for one in named),
+        *dict.fromkeys(_LAWS.format(**one) for one in by_laws if one["name"] not in by_formula),
+    ]
 
 
 def unseen(domains: Mapping[str, Domain]) -> list[str]:

@@ -26,6 +26,7 @@ from veriformer.verify.forms.rotation import (
     SINGLE_TABLES,
     STARTS,
     WORDS,
+    own_frequencies,
     places,
     spread,
     turn_beside_others,
@@ -157,6 +158,7 @@ FORM = Form(
     conventions=("rope.pairing",),
     neutral=("axes", "table", "told"),
     rivals=RIVALS,
+    variants=own_frequencies,
     match=_match,
     bind=_bind,
 )

@@ -16,7 +16,17 @@ from veriformer.verify.forms.holding import Holder, first
 from veriformer.verify.forms.interleaving import interleave_rows
 from veriformer.verify.forms.meanings import Parameters
 from veriformer.verify.forms.offering import offered
-from veriformer.verify.forms.rotation import LAYOUTS, LONGEST, POSITIONS, RIVALS, WORDS, places, spread, turn_each
+from veriformer.verify.forms.rotation import (
+    LAYOUTS,
+    LONGEST,
+    POSITIONS,
+    RIVALS,
+    WORDS,
+    own_frequencies,
+    places,
+    spread,
+    turn_each,
+)
 from veriformer.verify.forms.signatures import KEY, QUERY, first_input, roles
 
 _METHODS = ("rotate_queries_or_keys", "forward", "__call__", "rotate", "apply_rotary_emb", "apply_rotary")
@@ -135,6 +145,7 @@ FORM = Form(
     says="a class built from the width that turns a sequence: rotary(x) or rotary(q, k), from 0 on or at positions",
     conventions=("rope.pairing",),
     rivals=RIVALS,
+    variants=own_frequencies,
     match=_match,
     bind=_bind,
 )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -56,9 +57,24 @@ def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[
             options[found["dampening"]] = given["beta"]
         if not isinstance(rate, float | int):
             raise NotOffered("lr: expected a number")
-        return candidate.thing(**{found["params"]: params, found["lr"]: rate}, **options)
+        return _given_closures(candidate.thing)(**{found["params"]: params, found["lr"]: rate}, **options)
 
     return offered(operation, call, offers(found, operation), defaults=shown)
+
+
+@cache
+def _given_closures(kind: Any) -> Any:
+    """Return a class whose every second step is given a closure that changes nothing, where its steps take one."""
+    if "closure" not in inspect.signature(kind.step).parameters:
+        return kind
+
+    def step(self: Any, closure: Callable[[], Any] | None = None) -> Any:
+        self.steps_taken = getattr(self, "steps_taken", 0) + 1
+        if closure is None and self.steps_taken % 2:
+            return kind.step(self)
+        return kind.step(self, closure or (lambda: torch.zeros(())))
+
+    return type(kind.__name__, (kind,), {"step": step, "__module__": kind.__module__, "__doc__": kind.__doc__})
 
 
 FORMS = tuple(
