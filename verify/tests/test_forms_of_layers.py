@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 
 from veriformer.spec.requirement import Weight
 from veriformer.verify import bind, check
@@ -18,6 +19,7 @@ from veriformer.verify.findings.calls import Case
 from veriformer.verify.findings.condition import Condition
 from veriformer.verify.findings.witness import STEPWISE
 from veriformer.verify.forms import NotOffered, Pin
+from veriformer.verify.forms.without_biases import widened
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.recognition.recognise import recognise
@@ -100,3 +102,14 @@ def test_padding_before_the_text_and_causality_leave_a_query_nothing_which_is_no
     assert {one.weight for one in findings} == {Weight.WEAKNESS}
     (padded,) = [one for one in findings if "multi_head_attention.padding" in one.requirements]
     assert padded.when == "with a query that sees no key"
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("act", [F.relu, F.gelu, F.silu, partial(F.gelu, approximate="tanh")])
+def test_a_constant_unit_carries_a_bias_exactly(act: Any, dtype: torch.dtype) -> None:
+    b2 = torch.tensor([0.75, -2.0], dtype=dtype, requires_grad=True)
+    x, w1, b1, w2 = (torch.zeros(*shape, dtype=dtype) for shape in ((1, 3), (3, 2), (2,), (2, 2)))
+    wide, w1, w2 = widened(x, w1, b1, w2, b2)
+    out = act(wide @ w1) @ w2
+    out.backward(torch.tensor([[-2.0, 3.0]], dtype=dtype))
+    assert (out.tolist(), b2.grad.tolist()) == ([[0.75, -2.0]], [-2.0, 3.0])

@@ -7,8 +7,9 @@ from torch import Tensor
 
 from veriformer.verify.forms.form import NotOffered
 
-HIDDEN = 16.0
-"""What the constant hidden unit holds: GELU, by tanh too, and ReLU give it back as it is, in every format."""
+HIDDEN, HIDDEN_DOUBLE = 32.0, 64.0
+"""What the constant hidden unit holds, in double precision the second: ReLU, GELU and SiLU give it back as it is, and
+the cube that GELU by tanh takes of the first has a number in half precision."""
 
 TOLD = "it has no biases: an input that is always 1 carries those that are asked for"
 
@@ -18,10 +19,11 @@ def widened(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> tuple[
 
     Raises NotOffered where the constants would not leave the numbers as they are.
     """
-    share = b2 / HIDDEN
-    if not bool(x.isfinite().all()) or not torch.equal(share * HIDDEN, b2):
+    constant = HIDDEN_DOUBLE if x.dtype is torch.float64 else HIDDEN
+    share = b2 / constant
+    if not bool(x.isfinite().all()) or not torch.equal(share * constant, b2):
         raise NotOffered("x, b2: numbers that the constants would change")
     ones, zeros = torch.ones_like(x[..., :1]), torch.zeros_like(w1[:, :1])
-    carried = torch.cat((b1, torch.full_like(b1[:1], HIDDEN))) if b1.numel() else b1.new_full((1,), HIDDEN)
+    carried = torch.cat((b1, b1.new_full((1,), constant)))
     wide = torch.cat((torch.cat((w1, zeros), 1), carried[None]))
     return torch.cat((x, ones), -1), wide, torch.cat((w2, share[None]))
