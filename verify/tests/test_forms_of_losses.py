@@ -298,3 +298,17 @@ def test_log_probabilities_of_all_classes_are_judged_at_targets_along_every_axis
         whole, terms = recognise_text(LOG_SOFTMAX.format(over=over)).pins
         assert (whole.name, whole.everywhere) == ("cross_entropy", True)  # of two the one with more arguments
         assert (terms.name, terms.everywhere) == ("log_softmax", right)
+
+
+MASKED = """
+import torch.nn.functional as F
+
+def masked_cross_entropy(logits, targets, mask):
+    terms = F.cross_entropy(logits.transpose(1, 2), targets, reduction="none") * mask
+    return terms.sum() / {count}
+"""
+
+
+def test_a_mask_of_targets_says_which_are_counted() -> None:
+    assert read_pins(MASKED.format(count="mask.sum().clamp(min=1)"))["cross_entropy"].everywhere
+    assert not read_pins(MASKED.format(count="mask.numel()"))["cross_entropy"].everywhere

@@ -26,6 +26,10 @@ SHAPES = ("any", "rows", "classes second", "sequences", "a list of chunks")
 these as a list of pieces of the sequence."""
 
 _CHUNKS = ("chunk_size", "num_chunks", "n_chunks", "chunks", "num_output_chunks", "chunk_len", "chunk_length")
+_MASKS = ("mask", "loss_mask", "target_mask", "labels_mask", "label_mask", "loss_weights")
+COUNTED = ("numbers", "booleans")
+"""What says by a mask of which targets the terms count."""
+
 _IGNORED = re.compile(r"ignore_index\s*=\s*(-\d+)|[!=]=\s*(-\d+)")
 _USUAL = -100
 """The class of a target that is ignored, which PyTorch has."""
@@ -36,6 +40,8 @@ def _own_readings(candidate: Candidate) -> dict[str, tuple[str, ...]]:
     listed: dict[str, tuple[str, ...]] = {} if _takes_lists(candidate) else {"shape": SHAPES[:4]}
     if set(_OPTIONS["ignore_index"]) & candidate.parameters.keys():
         return listed
+    if set(_MASKS) & candidate.parameters.keys():  # what is left out has some class
+        return {**listed, "ignored": ("0",), "counted": COUNTED}
     found = [one or other for one, other in _IGNORED.findall(source_of(candidate))]
     return {**listed, "ignored": tuple(dict.fromkeys(found))} if found else listed
 
@@ -69,8 +75,15 @@ def _shaped(given: dict[str, Any], readings: Readings) -> dict[str, Any]:
             logits = list(logits.chunk(2, 1))
     elif readings["shape"] == "classes second":
         logits = logits.movedim(-1, 1) if logits.ndim > 2 else logits
-    own = int(readings.get("ignored", _USUAL))
-    return {**given, "logits": logits, "target": target.masked_fill(target == _USUAL, own), "chunks": 1}
+    own, counted = int(readings.get("ignored", _USUAL)), target != _USUAL
+    counted = counted if readings.get("counted") == COUNTED[1] else counted.to(given["logits"].dtype)
+    return {
+        **given,
+        "logits": logits,
+        "target": target.masked_fill(target == _USUAL, own),
+        "chunks": 1,
+        "mask": counted,
+    }
 
 
 def _torch(logits: Tensor, target: Tensor, *, reduction: str = "mean", ignored: int = -100, **given: Any) -> Tensor:
@@ -94,7 +107,7 @@ CROSS_ENTROPY = Known(
     readings={"shape": SHAPES},
     own=_own_readings,
     arrange=_shaped,
-    filled={"chunks": _CHUNKS},
+    filled={"chunks": _CHUNKS, "mask": _MASKS},
     alike=_in_chunks,
     neutral=("shape",),
     rivals={
