@@ -97,3 +97,24 @@ def test_a_rotation_by_quite_other_frequencies_is_another_function(frequencies: 
     found = recognise_text(OWN.format(frequencies=frequencies))
     assert [pin.operation for pin in found.pins] == (["rope"] if judged else [])
     assert judged or "frequencies of its own, by halves" in found.refused[0].reason
+
+
+COMPLEX = """
+import torch
+
+class RoPE(torch.nn.Module):
+    def __init__(self, head_dim, max_seq_len=64, theta=10000.0):
+        super().__init__()
+        angles = torch.outer(torch.arange(max_seq_len), theta ** (-torch.arange(0, head_dim, 2) / head_dim))
+        self.register_buffer("turns", torch.polar(torch.ones_like(angles), angles))
+
+    def forward(self, x, start_pos=0):
+        pairs = torch.view_as_complex(x.float().reshape(*x.shape[:-1], -1, 2))
+        return torch.view_as_real(pairs * self.turns[{first}:][: x.shape[-2]]).flatten(-2).type_as(x)
+"""
+
+
+def test_complex_tables_stay_complex_and_start_where_they_are_told() -> None:
+    pin = read_pins(COMPLEX.format(first="start_pos"))["rope"]
+    assert (pin.everywhere, pin.unread) == (True, ())
+    assert not read_pins(COMPLEX.format(first="0"))["rope"].everywhere

@@ -12,6 +12,7 @@ from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.construction import built
 from veriformer.verify.forms.form import NotOffered, Unfit
 from veriformer.verify.forms.frameworks import over_tensors
+from veriformer.verify.forms.precision import in_dtype
 
 _MADE: dict[Any, Any] = {}
 
@@ -43,7 +44,7 @@ def made_without_weights(
         return made
     if next(made.parameters(), None) is not None:
         raise NotOffered("it holds weights")
-    return made.to(dtype).eval()
+    return in_dtype(made, dtype).eval()
 
 
 def method_of(made: Any, candidate: Candidate, method: str = "") -> Callable[..., Any]:

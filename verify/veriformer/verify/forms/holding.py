@@ -17,6 +17,7 @@ from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.configs import DTYPE
 from veriformer.verify.forms.construction import built
 from veriformer.verify.forms.form import NotOffered, Unfit
+from veriformer.verify.forms.precision import in_dtype
 
 _HALVES = [dtypes.TORCH[name] for name in dtypes.HALVES]
 
@@ -53,7 +54,7 @@ class Holder:
                 raise NotOffered(f"expected a module, got {type(made).__name__}")
             if len(self._made) == _KEPT:
                 del self._made[next(iter(self._made))]
-            self._made[key] = made.to(dtype).eval()
+            self._made[key] = in_dtype(made, dtype).eval()
         return self._made[key]
 
 

@@ -28,7 +28,7 @@ def told_ways(candidate: Candidate, names: Mapping[str, str]) -> tuple[str, ...]
 
 def are_whole(way: str, row: Tensor) -> bool:
     """Return whether tables of all positions are given, of which the code takes those at the positions in a row."""
-    return way in (OF_BATCH, OF_ALL) or (way == START and _is_contiguous(row))
+    return way in (OF_BATCH, OF_ALL) or (way == START and is_contiguous(row))
 
 
 def place_arguments(names: Mapping[str, str], way: str, rows: Tensor) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def place_arguments(names: Mapping[str, str], way: str, rows: Tensor) -> dict[st
     if way == OF_ALL:
         return {names["positions"]: rows[-1]}
     if way == START:
-        return {names["start"]: int(rows[-1, 0]) if rows.shape[1] and _is_contiguous(rows[-1]) else 0}
+        return {names["start"]: int(rows[-1, 0]) if rows.shape[1] and is_contiguous(rows[-1]) else 0}
     return {}
 
 
@@ -55,5 +55,6 @@ def turn_beside_other_texts(
     return found.narrow(axis, size, size) if found.shape[axis] == 2 * size else None
 
 
-def _is_contiguous(row: Tensor) -> bool:
+def is_contiguous(row: Tensor) -> bool:
+    """Return whether positions follow each other."""
     return row.numel() > 0 and torch.equal(row, torch.arange(len(row)) + row[0])

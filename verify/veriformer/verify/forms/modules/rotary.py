@@ -21,6 +21,7 @@ from veriformer.verify.forms.rotation import (
     LONGEST,
     POSITIONS,
     RIVALS,
+    STARTS,
     WORDS,
     own_frequencies,
     places,
@@ -28,6 +29,7 @@ from veriformer.verify.forms.rotation import (
     turn_each,
 )
 from veriformer.verify.forms.signatures import KEY, QUERY, first_input, roles
+from veriformer.verify.forms.table_places import is_contiguous
 
 _METHODS = ("rotate_queries_or_keys", "forward", "__call__", "rotate", "apply_rotary_emb", "apply_rotary")
 
@@ -63,14 +65,15 @@ def _method(candidate: Candidate) -> str | None:
 
 
 def _roles(parameters: Parameters) -> dict[str, str] | None:
-    both = roles(parameters, {"q": QUERY, "k": KEY}, {"positions": POSITIONS})
-    return both or first_input(parameters, {"positions": POSITIONS})
+    places = {"positions": POSITIONS, "start": STARTS}
+    return roles(parameters, {"q": QUERY, "k": KEY}, places) or first_input(parameters, places)
 
 
 def _turn(candidate: Candidate, made: Any, method: str, x: Tensor, row: Tensor) -> Any:
     """Return what it makes of features whose rows stand at positions from 0 on, or at those that it is given."""
     names = _roles(candidate.parameters_of(method)) or {}
-    given = {names["positions"]: row} if "positions" in names else {}
+    given: dict[str, Any] = {names["positions"]: row} if "positions" in names else {}
+    given |= {names["start"]: int(row[0]) if is_contiguous(row) else 0} if "start" in names else {}
     call = getattr(made, method)
     if "q" not in names:
         return first(call(x, **given))
@@ -113,7 +116,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
         row = places(positions, x.shape[-2])
         given_sizes = {} if base is None else {base: given["base"]}
         module = _made(candidate, x.shape[-1], x.dtype, given_sizes)
-        if "positions" in names:
+        if "positions" in names or ("start" in names and is_contiguous(row)):
             turned, back = spread(x, readings["layout"])
             result: Tensor = back(_turn(candidate, module, method, turned, row))
             return result
