@@ -148,8 +148,9 @@ def _operations(run: Run) -> list[str]:
 def _held(run: Run, operations: Sequence[str]) -> str:
     """Return operations with the dtypes in which they hold; those that share theirs together."""
     by_dtypes: dict[str, list[str]] = {}
+    held = run.held
     for name in operations:
-        by_dtypes.setdefault(named([dtype for dtype in _DTYPES if dtype in run.held[name]], 4), []).append(name)
+        by_dtypes.setdefault(named([dtype for dtype in _DTYPES if dtype in held[name]], 4), []).append(name)
     if len(by_dtypes) == 1:
         return next(f"{named(names, 3)}, {dtypes}" for dtypes, names in by_dtypes.items())
     return "; ".join(f"{named(names, 3)} ({dtypes})" for dtypes, names in by_dtypes.items())
