@@ -337,7 +337,7 @@ def test_where_nothing_is_recognised_that_is_said_and_nothing_is_run(
     monkeypatch.setattr("veriformer.verify.engine.run.run_pytest", lambda *_: pytest.fail("a worker was started"))
     said = run([str(file)])
     assert said.startswith("3\n"), said
-    assert "nothing in it was recognised" in said
+    assert "nothing in it was recognised: give a function the name" in " ".join(said.split())
     assert "no operation reversed_words" in said
     assert "rows in" in said
 

@@ -40,7 +40,8 @@ def check_device(name: str) -> None:
         ones = torch.ones(1, device=name)
     except Exception as error:  # each kind of device has exceptions of its own
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        raise click.BadParameter(f"{name!r} cannot be used here: {reason}", param_hint="--device") from error
+        message = f"{name!r} cannot be used here: {reason}; leave it out for the CPU"
+        raise click.BadParameter(message, param_hint="--device") from error
     if ones.is_meta:
         raise click.BadParameter("'meta' holds no numbers to be judged", param_hint="--device")
 

@@ -11,6 +11,10 @@ from veriformer.verify.presentation.run import named
 Line = tuple[str, str]
 """Label and text."""
 
+_NOTHING = (
+    "nothing in it was recognised: give a function the name and the arguments of an operation, as "
+    "'veriformer explain softmax' tells them"
+)
 _LINE = 240
 _FEW = 12
 
@@ -21,7 +25,7 @@ def opening(target: str, found: Mapping[str, Any]) -> str:
     if own:
         what = "besides it was recognised as follows" if found.get("recognised") else "nothing else was recognised"
         return f"{name} offers {named(own, 5)} by name; {what}"
-    what = "by itself it was recognised as follows" if found.get("recognised") else "nothing in it was recognised"
+    what = "by itself it was recognised as follows" if found.get("recognised") else _NOTHING
     return f"{name} has no names of the contract; {what}"
 
 
