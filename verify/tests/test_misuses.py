@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from veriformer.spec.summaries import SUMMARIES
+from veriformer.verify.targets.error import TargetError
+from veriformer.verify.targets.lookup import check
 
 TABLE = tomllib.loads((Path(__file__).parent / "data" / "misuses.toml").read_text(encoding="utf-8"))
 MISUSES = dict(TABLE["misuses"])
@@ -89,3 +91,14 @@ def test_help_is_told_without_libraries_of_numbers(tried: dict[str, dict[str, ob
     answer = tried[line]
     assert answer["status"] == 0, answer["said"]
     assert answer["imported"] == []
+
+
+def test_what_lies_beside_an_installed_module_does_not_hide_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "json").mkdir()
+    (tmp_path / "ast").write_text("a script")
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path)
+    for word in ("json:dumps", "json", "ast:parse"):
+        check(word)
+    with pytest.raises(TargetError, match="expected Python files in the folder"):
+        check("empty")

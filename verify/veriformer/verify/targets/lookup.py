@@ -37,15 +37,28 @@ def check(spec: str) -> None:
         )
     if place.endswith((".py", ".json")):
         _check_file(spec, place, attribute)
-    elif Path(place).is_file():
-        close = meant(place, files_beside(place))
-        raise TargetError(f"{_expected(spec)}, got a file that ends in {Path(place).suffix or 'nothing'!r}{close}")
-    elif Path(place).is_dir() and not any(Path(place).rglob("*.py")):
-        raise TargetError(
-            f"target {spec!r}: expected Python files in the folder {place}, got none; name a file or package"
-        )
-    elif not all(part.isidentifier() for part in place.split(".")) or not _is_there(place.partition(".")[0]):
+        return
+    if Path(place).exists() and not _is_module(place):
+        _check_place(spec, Path(place))
+    if not all(part.isidentifier() for part in place.split(".")) or not _is_there(place.partition(".")[0]):
         raise TargetError(unknown(spec))
+
+
+def _check_place(spec: str, place: Path) -> None:
+    """Raise TargetError for a file that is not Python, and for a folder without any."""
+    if place.is_file():
+        close = meant(str(place), files_beside(str(place)))
+        raise TargetError(f"{_expected(spec)}, got a file that ends in {place.suffix or 'nothing'!r}{close}")
+    if not any(place.rglob("*.py")):
+        raise TargetError(
+            f"target {spec!r}: expected Python files in the folder {place}, got none; name a file or a package"
+        )
+
+
+def _is_module(word: str) -> bool:
+    """Return whether a module is installed by that name, whatever else lies here under it."""
+    found = PathFinder.find_spec(word, [str(Path.cwd()), *sys.path]) if word.isidentifier() else None
+    return found is not None and found.origin is not None
 
 
 def _check_made(spec: str) -> None:
