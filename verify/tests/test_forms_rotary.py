@@ -118,3 +118,19 @@ def test_complex_tables_stay_complex_and_start_where_they_are_told() -> None:
     pin = read_pins(COMPLEX.format(first="start_pos"))["rope"]
     assert (pin.everywhere, pin.unread) == (True, ())
     assert not read_pins(COMPLEX.format(first="0"))["rope"].everywhere
+
+
+ANGLES = """
+import torch
+
+def apply_rotary(x, pos, theta=10000.0):
+    angles = pos.float()[..., None] * theta ** (-torch.arange(0, x.shape[-1], {step})[: x.shape[-1] // 2] / x.shape[-1])
+    a, b = x[..., 0::2], x[..., 1::2]
+    pairs = a * angles.cos() - b * angles.sin(), a * angles.sin() + b * angles.cos()
+    return torch.stack(pairs, -1).flatten(-2).type_as(x)
+"""
+
+
+def test_a_rotary_function_may_make_its_own_angles() -> None:
+    assert read_pins(ANGLES.format(step=2))["rope"].everywhere
+    assert not any(pin.everywhere for pin in recognise_text(ANGLES.format(step=1)).pins)
