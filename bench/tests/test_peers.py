@@ -1,5 +1,6 @@
 import json
 import sys
+from importlib import import_module
 
 import pytest
 import torch
@@ -243,6 +244,8 @@ def test_after_its_time_a_comparison_has_six_rounds():
 
 def test_every_case_has_sizes_that_a_model_can_have():
     assert list(catalogue.CASES) == list(catalogue._MAKERS)
+    for module, maker, _ in catalogue._MAKERS.values():
+        assert callable(getattr(import_module(f"veriformer.bench.peers.{module}"), maker))
     sizes = [sizes for *_, sizes in catalogue._MAKERS.values() if isinstance(sizes, Sizes)]
     assert {(s.layers, s.width, s.vocabulary) for s in sizes} == {(4, 128, 65), (6, 384, 65), (4, 128, 50257)}
 
