@@ -312,3 +312,27 @@ def masked_cross_entropy(logits, targets, mask):
 def test_a_mask_of_targets_says_which_are_counted() -> None:
     assert read_pins(MASKED.format(count="mask.sum().clamp(min=1)"))["cross_entropy"].everywhere
     assert not read_pins(MASKED.format(count="mask.numel()"))["cross_entropy"].everywhere
+
+
+OF_SEQUENCES = """
+import torch
+from torch import nn
+
+class LabelSmoothingLoss(nn.Module):
+    def __init__(self, size, padding_idx, smoothing):
+        super().__init__()
+        self.size, self.padding_idx, self.smoothing = size, padding_idx, smoothing
+
+    def forward(self, x, target):
+        assert x.size(2) == self.size
+        hidden = target == self.padding_idx
+        shares = torch.full_like(x, self.smoothing / self.size)
+        shares.scatter_add_(2, target.masked_fill(hidden, 0)[..., None], torch.full_like(x, 1 - self.smoothing))
+        return -(shares * x.log_softmax(-1)).sum(-1).masked_fill(hidden, 0).sum() / {of}
+"""
+
+
+def test_a_loss_of_sequences_may_be_averaged_over_the_batch() -> None:
+    pin = read_pins(OF_SEQUENCES.format(of="x.size(0)"))["cross_entropy"]
+    assert (pin.everywhere, pin.readings["shape"], pin.readings["reduction"]) == (True, "sequences", "sum")
+    assert not read_pins(OF_SEQUENCES.format(of="target.numel()"))["cross_entropy"].everywhere

@@ -42,8 +42,8 @@ target gets of it is left to the target beforehand, and the padding is one class
 
 GIVES = ("cross-entropy", "divergence", "distribution")
 REDUCTIONS = ("mean", "sum")
-SHAPES = ("rows", "any", "a column")
-"""Shapes of targets: rows alone, any axes, or one class in each row of a matrix."""
+SHAPES = ("rows", "any", "sequences", "a column")
+"""Shapes of targets: rows alone, any axes, a batch of sequences, or one class in each row of a matrix."""
 
 IGNORED = ("any id", "a class")
 """Targets that may be ignored: any number, or a class alone, which is looked up before it is left out."""
@@ -84,7 +84,7 @@ def match_of(candidate: Candidate, call: Mapping[str, str], options: Mapping[str
             "spread": SPREAD if several else SPREAD[:2],
             "gives": GIVES[2:] if distribution else GIVES[:2],
             "reduction": REDUCTIONS[:1] if distribution or "reduction" in options else REDUCTIONS,
-            "shape": SHAPES if distribution else SHAPES[:2],
+            "shape": (*SHAPES[:2], SHAPES[3]) if distribution else SHAPES[:3],
             **({"ignored": IGNORED} if "ignored" in options and not several else {}),
         },
         ("the cross-entropy of its distribution is formed by the suite",) if distribution else (),
@@ -206,6 +206,8 @@ def _loss(way: Smoothing, readings: Readings, rows: _Rows, smoothing: Any, reduc
     if readings["shape"] == SHAPES[1]:
         x, target = x.reshape(*rows.shape, x.shape[-1]), target.reshape(rows.shape)
     elif readings["shape"] == SHAPES[2]:
+        x, target = x[None], target[None]
+    elif readings["shape"] == SHAPES[3]:
         target = target[:, None]
     given: dict[str, Any] = {"logits": x, "target": target}
     if "lengths" in way.call:  # one sequence, none of whose places is padding
