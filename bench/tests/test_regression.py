@@ -95,9 +95,9 @@ def test_an_interrupt_keeps_what_was_measured(tmp_path, monkeypatch):
     ("words", "said"),
     [
         (["nowhere.py", "nowhere.py"], "nowhere.py"),
-        (["nowhere.whl", "."], "found no file"),
+        (["nowhere.whl", "."], "found no such file"),
         (["torch", "torch", "--target", "mine"], "--target goes with a checkout"),
-        (["torch", "torch", "--only", "sofmax"], "nothing is named so"),
+        (["torch", "torch", "--only", "sofmax"], "expected an operation, got 'sofmax'"),
         (["torch", "torch", "--device", "cuda:99"], "--device cuda:99"),
         (["torch", "torch", "--clock", "device"], "expected a GPU"),
     ],

@@ -53,7 +53,7 @@ def test_the_command_trains_on_it(folder, tmp_path):
 
 def refused(*options):
     result = CliRunner().invoke(train, ["--dataset", *options])
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     return result.output
 
 

@@ -165,6 +165,23 @@ def test_rows_that_are_answered_together_are_not_given_one_at_a_time() -> None:
     assert not any(pin.everywhere for pin in recognise_text(ROW_BY_ROW).pins)
 
 
+ALONE = """
+import torch
+
+def sample_top_p(logits, top_p):
+    ordered, index = torch.sort(logits, descending=False)
+    removed = ordered.softmax(-1).cumsum(-1) <= 1 - top_p
+    removed[{last}] = False
+    return logits.masked_fill(removed.scatter(0, index, removed), float("-inf"))
+"""
+
+
+def test_a_filter_of_scores_of_rank_1_is_given_each_row_alone() -> None:
+    (pin,) = recognise_text(ALONE.format(last="-1:")).pins
+    assert (pin.everywhere, pin.readings["rows"]) == (True, "[V]")
+    assert not any(pin.everywhere for pin in recognise_text(ALONE.format(last=":1")).pins)
+
+
 RATE = """
 def rate(step, model_size, factor, warmup):
     step = max(step, 1)

@@ -18,7 +18,7 @@ from veriformer.verify.forms.signatures import LOGITS
 SCORES = (*LOGITS, *LOG_PROBS, *PROBS)
 """Usual names of what is filtered."""
 
-ROWS = ("any axes", "[R,V]", "one row")
+ROWS = ("any axes", "[R,V]", "one row", "[V]")
 REMOVED = ("-inf", "a large negative number")
 _LEAST = -1e4
 """What is left of a removed token is no more than this, which no score comes near."""
@@ -32,7 +32,7 @@ def of_rows(form: Form) -> Form:
         if found is None:
             return None
         domain = domain_of(candidate, SCORES) or TAKES[0]
-        readings = {"takes": (domain,), "rows": _rows(candidate), "removed": REMOVED}
+        readings = {"takes": (domain,), "rows": _rows(candidate, form.operation), "removed": REMOVED}
         return replace(found, readings={**found.readings, **readings}, told=(*found.told, *told(domain)))
 
     def bind(candidate: Candidate, readings: Readings) -> Callable[..., Any]:
@@ -50,23 +50,33 @@ def of_rows(form: Form) -> Form:
     return replace(form, match=match, bind=bind)
 
 
-def _rows(candidate: Candidate) -> tuple[str, ...]:
-    """Return the readings of rows: one at a time only for code that does not answer two rows of two."""
-    try:
-        needed = [name for name, p in candidate.parameters.items() if p.default is p.empty]
-        given = dict.fromkeys(needed[1:], 1)
-        several = candidate.thing(torch.eye(2), **given)
-    except Exception:  # refused, for whatever reason
-        return ROWS
-    answered = isinstance(several, Tensor) and several.shape == (2, 2)
-    return ROWS[:2] if answered else ROWS
+_FILTERING = {"top_p_filter": 0.5}
+"""By operation, what its options are that some of three classes are removed; 1 where none is named."""
+
+
+def _rows(candidate: Candidate, operation: str) -> tuple[str, ...]:
+    """Return the readings of rows: one at a time only for code that does not filter two rows together, and without
+    leading axes only for code that does not filter one."""
+    needed = [name for name, p in candidate.parameters.items() if p.default is p.empty]
+    given = dict.fromkeys(needed[1:], _FILTERING.get(operation, 1))
+
+    def filters(x: Tensor) -> bool:
+        try:
+            found = candidate.thing(x, **given)
+        except Exception:  # refused, for whatever reason
+            return False
+        return isinstance(found, Tensor) and found.shape == x.shape
+
+    alone = () if filters(torch.eye(2)) else ROWS[2:3]
+    return (*ROWS[:2], *alone, *(() if filters(torch.arange(3.0)[None]) else ROWS[3:]))
 
 
 def _filtered(filtered: Callable[..., Any], readings: Readings, logits: Tensor, *arguments: Any, **given: Any) -> Any:
     rows = logits if readings["rows"] == ROWS[0] else logits.reshape(-1, logits.shape[-1])
-    if readings["rows"] == ROWS[2]:
-        parts = [filtered(row[None], *arguments, **given) for row in rows]
-        found = torch.cat(parts) if parts else rows
+    if readings["rows"] in ROWS[2:]:
+        alone = readings["rows"] == ROWS[3]
+        parts = [filtered(row if alone else row[None], *arguments, **given) for row in rows]
+        found = torch.stack([part.reshape(rows.shape[1:]) for part in parts]) if parts else rows
     else:
         found = filtered(rows, *arguments, **given)
     if not isinstance(found, Tensor) or found.shape != rows.shape:
