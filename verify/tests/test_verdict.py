@@ -196,9 +196,12 @@ def test_findings_domain_and_global_state_weigh_in() -> None:
     assert run(held, global_state={"softmax": ["the default dtype"]}).verdict is Verdict.VIOLATED
 
 
+CONSTANTS = {"eps": 1e-5, "approximate": "tanh", "betas": [0.9, 0.95]}
+
+
 def test_a_document_holds_all_of_it_and_reads_back(tmp_path: Path) -> None:
     found = check(SimpleNamespace(softmax=softmax), only=["softmax.equation", "softmax.refusal"], dtype=["fp32"])
-    found.domain["softmax"] = Domain(provided=("dim",), refused={"rank 0": "IndexError"}, constants={"eps": 1e-5})
+    found.domain["softmax"] = Domain(provided=("dim",), refused={"rank 0": "IndexError"}, constants=CONSTANTS)
     found.findings.append(Finding(id="a", weight=Weight.FRAGILE, operation="softmax", what="…", dtypes=("fp16",)))
     found.global_state["softmax"] = ["the default dtype"]
     found.fail_on, found.partial = Weight.WEAKNESS, True
