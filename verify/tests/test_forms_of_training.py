@@ -202,6 +202,14 @@ def test_adam_by_name_may_take_the_decay_out_of_the_moments() -> None:
     assert not read_pins(NAMED_ADAM.format(coupled="", kept="1 - decay"))["adam"].everywhere
 
 
+def test_decay_may_shrink_the_parameter_after_the_step() -> None:
+    before, step = "                p.mul_({kept})\n", "                p.sub_(lr * m / (v.sqrt() + eps))\n"
+    assert before + step in NAMED_ADAM
+    text = NAMED_ADAM.replace(before + step, step + before)
+    pin = read_pins(text.format(coupled="", kept="1 - lr * decay"))["adamw"]
+    assert (pin.everywhere, pin.conventions.get("adamw.decay")) == (True, "after")
+
+
 FLOORED = """
 import math
 
@@ -279,7 +287,7 @@ from torch.optim import Optimizer
 
 class SGD(Optimizer):
     def __init__(self, params, lr=0.1):
-        super().__init__(params, {"lr": lr})
+        super().__init__(params, {{"lr": lr}})
 
     def step(self, closure=None):
         loss = closure() if closure is not None else None

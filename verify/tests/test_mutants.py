@@ -80,6 +80,7 @@ def test_claims_of_variants_are_carried():
         "layer-norm-one-pass",
         "adam-eps-hat",
         "adam-eps-inside",
+        "adamw-decay-after",
         "sgd-first-velocity-gradient",
         "sgd-gradients-undamped",
         "warmup-from-one",

@@ -21,6 +21,7 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
 CONVENTIONS: Mapping[str, tuple[str, ...]] = {
     "gradient_descent": (),
     "sgd_momentum": ("sgd.first_velocity", "sgd.gradient_weight"),
+    "adamw": ("adam.eps", "adamw.decay"),
 }
 """By operation, the conventions that its readings may differ in; of the others it is where ε stands."""
 

@@ -51,6 +51,11 @@ CONVENTIONS: Mapping[str, Convention] = {
         "Denominator of a step, with v̂ = v/(1 − β₂ᵗ): √v̂ + ε (outside), (√v + ε)/√(1 − β₂ᵗ) (hat), or √(v̂ + ε) "
         "(inside).",
     ),
+    "adamw.decay": Convention(
+        ("before", "after"),
+        "Parameter that decoupled decay shrinks: that before the step, (1 − ηλ) θ − η u (before), or that after it, "
+        "(1 − ηλ) (θ − η u) (after).",
+    ),
     "mixture_of_experts.experts": Convention(
         ("GELU", "SwiGLU"),
         "Experts of a mixture: two layers with biases and GELU, or SwiGLU without biases, whose w1 has the gate before "

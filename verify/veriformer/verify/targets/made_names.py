@@ -21,7 +21,8 @@ _VARIANTS = """
     multi-head-library multi-head-sum multi-head-bilinear heads-fp64 linear-elu linear-sums linear-recurrent
     linear-weights block-token-by-token caches-base cache-ring cache-half-up cache-inverse-step cache-largest-entry
     training-base optimizers-lerp adam-folded optimizers-fp64 optimizers-flat adam-expm1 adam-reciprocal adam-fused
-    adam-eps-hat adam-eps-inside sgd-first-velocity-gradient sgd-gradients-undamped schedules-rational warmup-numpy
+    adam-eps-hat adam-eps-inside adamw-decay-after sgd-first-velocity-gradient sgd-gradients-undamped
+    schedules-rational warmup-numpy
     warmup-from-one accumulation-at-once accumulation-backwards accumulation-weighted accumulation-through-grad
     smooth-labels-lerp smooth-labels-added temperature-log-softmax temperature-exp2 temperature-divided-first
     calibration-base calibration-histogram calibration-edges masked-lm-functional masked-lm-weighted masked-lm-base

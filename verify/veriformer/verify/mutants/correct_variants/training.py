@@ -12,7 +12,16 @@ import torch
 from torch import Tensor
 
 from veriformer.verify.mutants.records import Variant
-from veriformer.verify.mutants.staged_reference.optimizers import DECOUPLED, Adam, Betas, Momentum, descend, stepping
+from veriformer.verify.mutants.staged_reference.optimizers import (
+    DECOUPLED,
+    Adam,
+    Betas,
+    Momentum,
+    descend,
+    gradient_alone,
+    shrunk,
+    stepping,
+)
 from veriformer.verify.mutants.staged_reference.scores import widen
 from veriformer.verify.mutants.staged_reference.training import Accumulation, Gradients, noam, warmup, warmup_cosine
 
@@ -33,6 +42,14 @@ def _folded(p: Tensor, g: Tensor, state: dict[str, Any], *, decoupled: bool, lr:
     v = state.setdefault("v", torch.zeros_like(p)).mul_(betas[1]).addcmul_(g, g, value=1 - betas[1])
     root = math.sqrt(1 - betas[1] ** t)
     p.addcdiv_(m, v.sqrt().add_(eps * root), value=-lr * root / (1 - betas[0] ** t))
+
+
+def _shrunk_afterwards(
+    p: Tensor, g: Tensor, state: dict[str, Any], *, lr: float, weight_decay: float, **o: Any
+) -> None:
+    """Adam's step without decay, and the decay of what it gives."""
+    Adam(pull=gradient_alone)(p, g, state, lr=lr, weight_decay=0.0, **o)
+    p.copy_(shrunk(p, lr, weight_decay))
 
 
 def _in_fp64(update: Callable[..., None]) -> Callable[..., None]:
@@ -247,6 +264,13 @@ VARIANTS: tuple[Variant, ...] = (
         title="ε is added under the root, and the implementation says so",
         kernels=_both(denominator=_eps_inside),
         claims={"conventions": {"adam.eps": "inside"}},
+    ),
+    Variant(
+        identifier="adamw-decay-after",
+        title="Decay shrinks the parameter after the step, and the implementation says so",
+        link="https://github.com/stanford-cs336/assignment1-basics",
+        kernels={"adamw": stepping(_shrunk_afterwards)},
+        claims={"conventions": {"adamw.decay": "after"}},
     ),
     Variant(
         identifier="sgd-first-velocity-gradient",

@@ -17,9 +17,9 @@ from veriformer.verify.operations.optimization.optimizers import (
     ADAM_CHANGES,
     BAD_ADAM_OPTIONS,
     changes_of,
+    decay_place,
     draw_adam_options,
     draw_run,
-    eps_place,
     record_of,
     refusals_of,
 )
@@ -38,7 +38,7 @@ ADAMW = record_of(
     formulas.adamw_by_differences,
     invalid_calls=refusals_of("adamw", BAD_ADAM_OPTIONS),
     argument_perturbations=changes_of("adamw", **ADAM_CHANGES),
-    convention_kwargs=eps_place,
+    convention_kwargs=decay_place,
 )
 
 

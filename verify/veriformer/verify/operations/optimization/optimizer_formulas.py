@@ -117,8 +117,9 @@ def _small(a: Mapping[str, Any]) -> bool:
 
 
 def _adam(xp: Any, a: Mapping[str, Any], formula: Any, *, decay: float, decoupled: bool) -> list[Any]:
-    """The spec's formula where there is one and ε is where the contract has it; else the same stages one by one."""
+    """The spec's formula where there is one and ε and the decay are where the contract has them; else its stages."""
     betas, eps, lr, place = a.get("betas", (0.9, 0.999)), a.get("eps", 1e-8), a["lr"], a.get("eps_place", "outside")
+    after = a.get("decay_place") == "after"
 
     def of_the_spec(states: list[Any], grads: list[Any]) -> list[Any]:
         found: list[Any] = formula(xp, states, grads, lr=lr, betas=betas, eps=eps, weight_decay=decay)
@@ -126,17 +127,19 @@ def _adam(xp: Any, a: Mapping[str, Any], formula: Any, *, decay: float, decouple
 
     def update(s: Any, g: Any) -> Any:
         theta = kept = xp.asarray(s.theta)
-        if decay and decoupled:
-            kept = theta * (1 - xp.asarray(lr) * decay)
-        elif decay:
+        share = 1 - xp.asarray(lr) * decay if decay and decoupled else None
+        if share is not None and not after:
+            kept = theta * share
+        elif decay and not decoupled:
             g = g + theta * decay
         mean = towards if formula is None else average
         m, v = (mean(xp, xp.asarray(old), new, b) for old, new, b in zip((s.m, s.v), (g, g * g), betas, strict=True))
         seen, seen_squared = (weight_so_far(xp, beta, s.t + 1) for beta in betas)
         step = m / seen / denominator(xp, v / seen_squared, seen_squared, eps, place)
-        return s._replace(theta=kept - step * lr, m=m, v=v, t=s.t + 1)
+        moved = kept - step * lr
+        return s._replace(theta=moved * share if share is not None and after else moved, m=m, v=v, t=s.t + 1)
 
-    step = of_the_spec if formula is not None and place == "outside" else _each(update)
+    step = of_the_spec if formula is not None and place == "outside" and not after else _each(update)
     return _run(xp, a, adam_formulas.adam_start(xp, a["params"]), step, _theta)
 
 

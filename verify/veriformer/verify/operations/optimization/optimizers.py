@@ -169,6 +169,11 @@ def eps_place(claims: Claims) -> dict[str, Any]:
     return {"eps_place": claims.convention("adam.eps")}
 
 
+def decay_place(claims: Claims) -> dict[str, Any]:
+    """Where ε stands, and which parameter decays: as claimed."""
+    return {**eps_place(claims), "decay_place": claims.convention("adamw.decay")}
+
+
 def record_of(name: str, draw: Callable[[Trial], Arguments], *forms: Formula, **rest: Any) -> OpInfo:
     """The record of an optimizer; forms: its formula, written in one way or more."""
     return OpInfo(
