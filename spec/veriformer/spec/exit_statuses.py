@@ -11,8 +11,9 @@ EXIT_STATUSES: Mapping[str, str] = {
     "2": "Unusable arguments, or a target that cannot be loaded. Nothing was judged.",
     "3": "No verdict. The run is invalid (rows are missing, or the suite itself made an error); nothing is "
     "provided; the equation of an operation held in no dtype; a law of who sees whom could tell nothing;"
-    " or a mask, a cache, a state or a branch of the code was not seen (unless `--partial` accepts "
-    "that).",
+    " a mask, a cache, a state or a branch of the code was not seen; what has the name of an operation "
+    "could not be judged as it; or no formula of an optimizer or scheduler is known (the last three unless "
+    "`--partial` accepts that).",
     "130": "Interrupted. What was finished is saved, its findings are told; go on with `--resume`.",
 }
 

@@ -91,7 +91,8 @@ PARTIAL = click.option(
     "--partial/--no-partial",
     "partial_accepted",
     default=False,
-    help="What was judged may hold though a mask, a cache, a state or a branch of the code was not seen.",
+    help="What was judged may hold though a mask, a cache, a state or a branch was not seen, or another function "
+    "could not be judged.",
 )
 SCHEDULER = click.option(
     "--scheduler",
