@@ -47,9 +47,15 @@ def _match(candidate: Candidate) -> Match | None:
     own = set(candidate.words)
     if not candidate.is_function or not own & _OF or own & _NOT or not any(one <= own for one in _WORDS):
         return None
-    if _names(candidate) is None:
+    names = _names(candidate)
+    if names is None:
         return None
-    return Match(True, {"zero": ZERO}, ("gradients are scaled in place, and what is returned is left out",))
+    params = names["params"]
+    told = "gradients are scaled in place, and what is returned is left out"
+    given = (
+        f"; {params} are given as a list and as module.parameters() gives them" if _takes_any(candidate, params) else ""
+    )
+    return Match(True, {"zero": ZERO}, (told + given,))
 
 
 def _bind(candidate: Candidate, readings: Readings) -> Callable[..., tuple[list[Tensor], Tensor]]:
@@ -60,19 +66,36 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., tuple[list[
             raise NotOffered("grads: expected floating-point tensors")
         if max_norm == 0 and readings.get("zero") == ZERO[1]:
             raise NotOffered("max_norm: 0 means that nothing is clipped")
+        found = clip(grads, max_norm, list)
+        if _takes_any(candidate, names["params"]):
+            with contextlib.suppress(Exception):  # it asks for a length
+                once = clip(grads, max_norm, iter)
+                found = found if all(map(torch.equal, found, once)) else once
+        return found, _norm(grads)
+
+    def clip(grads: Sequence[Tensor], max_norm: float, given_as: Callable[[Any], Any]) -> list[Tensor]:
         params = [nn.Parameter(torch.zeros_like(g)) for g in grads]
         for p, g in zip(params, grads, strict=True):
             p.grad = g.detach().clone()
-        given: dict[str, Any] = {names["params"]: params, names["max_norm"]: max_norm}
+        given: dict[str, Any] = {names["params"]: given_as(params), names["max_norm"]: max_norm}
         if len(params) == 1 and _takes_one(candidate):
             given[names["params"]] = params[0]
         candidate.thing(**given)
         if not params:  # runs what is for parameters without gradients, which changes no result
             with contextlib.suppress(Exception):
                 candidate.thing(**{**given, names["params"]: [nn.Parameter(torch.zeros(1))]})
-        return [p.grad if p.grad is not None else torch.zeros_like(p) for p in params], _norm(grads)
+        return [p.grad if p.grad is not None else torch.zeros_like(p) for p in params]
 
     return offered("clip_grad_norm", call)
+
+
+def _takes_any(candidate: Candidate, name: str) -> bool:
+    """Return whether parameters may come as ``module.parameters()`` gives them, once: by annotation, or by name."""
+    said = str(candidate.parameters[name].annotation)
+    return any(word in said for word in ("Iterable", "Iterator", "Generator")) or name in _OF_MODULES
+
+
+_OF_MODULES = ("parameters", "model_parameters")
 
 
 def _takes_one(candidate: Candidate) -> bool:
