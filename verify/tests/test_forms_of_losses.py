@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from tests.source_texts import read_pins, recognise_text
+from veriformer.verify.forms.binding import bind
 from veriformer.verify.forms.form import NotOffered
 from veriformer.verify.forms.smoothing import without_probability
 
@@ -271,16 +272,24 @@ def log_softmax(x, dim=-1):
     x = x - x.amax(dim, keepdim=True)
     return x - x.exp().sum({over}, keepdim=True).log()
 
-def cross_entropy(logits, target, ignore_index=-100, reduction="mean"):
-    return torch.nn.functional.cross_entropy(logits, target, ignore_index=ignore_index, reduction=reduction)
+def cross_entropy(logits, target):
+    return torch.nn.functional.cross_entropy(logits, target)
 """
+
+
+def log_softmax(logits: torch.Tensor, dim: int = -1) -> torch.Tensor:
+    return torch.log_softmax(logits, dim)
 
 
 def test_log_probabilities_of_all_classes_are_judged_at_targets_along_every_axis() -> None:
     for over, right in (("dim", True), ("-1", False)):
         whole, terms = recognise_text(LOG_SOFTMAX.format(over=over)).pins
-        assert (whole.name, whole.everywhere) == ("cross_entropy", True)  # of two the one with more arguments
+        assert (whole.name, whole.everywhere) == ("cross_entropy", True)  # that of the suite comes second
         assert (terms.name, terms.everywhere) == ("log_softmax", right)
+    logits = torch.randn(3, 4, requires_grad=True)
+    loss = bind("functions/log_softmax", log_softmax)
+    (gradient,) = torch.autograd.grad(loss(logits, torch.tensor([0, 1, 3])), logits)
+    assert bool((gradient != 0).all())
 
 
 MASKED = """

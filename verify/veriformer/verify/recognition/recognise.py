@@ -80,13 +80,14 @@ def recognise(
 
 
 def _fullest_first(known: Sequence[tuple[Pin, Candidate]]) -> Iterator[Pin]:
-    """Yield pins, of several of one operation that first which takes most of its arguments."""
+    """Yield pins, of several of one operation that first of which the form fixes nothing, and which takes most of its
+    arguments."""
     of_operation: dict[str, list[tuple[Pin, Candidate]]] = {}
     for pin, candidate in known:
         of_operation.setdefault(pin.operation, []).append((pin, candidate))
     for several in of_operation.values():
         if len(several) > 1:
-            several.sort(key=lambda pair: -len(inspect.signature(bound(*pair)).parameters))
+            several.sort(key=lambda pair: (bool(pair[0].told), -len(inspect.signature(bound(*pair)).parameters)))
     for pin, _ in known:
         yield of_operation[pin.operation].pop(0)[0]
 

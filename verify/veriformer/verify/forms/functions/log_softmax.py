@@ -49,7 +49,8 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
         rows = log_probs(logits, -1)
         if "axis" in names and logits.ndim > 1:
             with torch.no_grad():
-                rows = interleave_rows(rows, [log_probs(logits.movedim(-1, 0), 0).movedim(0, -1)])
+                first_axis = log_probs(logits.movedim(-1, 0), 0).movedim(0, -1)
+            rows = interleave_rows(rows, [first_axis])
         terms = -rows.gather(-1, target[..., None].to(torch.int64))[..., 0]
         if reduction == "none":
             return terms
