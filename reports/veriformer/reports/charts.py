@@ -223,7 +223,7 @@ def _clipped(label: str) -> str:
 
 
 def _inline(svg: str, title: str) -> Markup:
-    """Return the ``<svg>`` element alone: without prolog, in the page's colours, as wide as there is room."""
+    """Return the ``<svg>`` element alone: without prolog, in the page's colours, as wide as its place on the page."""
     body = svg[svg.index("<svg") :]
     body = re.sub(r"<!--.*?-->", "", body, flags=re.DOTALL)
     for colour, name in _COLOURS.items():

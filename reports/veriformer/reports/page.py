@@ -115,7 +115,7 @@ class _Report:
 
     @property
     def many(self) -> bool:
-        """Return whether there are more runs than a plot or a table has room for."""
+        """Return whether there are more runs than a plot or a table shows."""
         return len(self.inputs.runs) > MOST_COLUMNS
 
     def render_index(self, layout: Layout, *, plots: bool = True) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 FIXED: Mapping[str, float] = {"lowest": 0.0, "lowest_share": 0.0, "first": 0.0, "factor": 1.0}
-"""What the contract has not, by the value that leaves it out."""
+"""Arguments beyond the contract, by the value that leaves each out."""
 
 SHARE = 0.25
 """Of the largest rate: what the lowest and the first rate are where they are varied."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from veriformer.verify.forms.candidate import Candidate
-from veriformer.verify.forms.form import Readings
+from veriformer.verify.forms.form import Form, Match, Readings
 from veriformer.verify.forms.meanings import Parameters
 from veriformer.verify.forms.signatures import default_of, roles
 
@@ -21,9 +22,10 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
 CONVENTIONS: Mapping[str, tuple[str, ...]] = {
     "gradient_descent": (),
     "sgd_momentum": ("sgd.first_velocity", "sgd.gradient_weight"),
+    "adam": ("adam.eps",),
     "adamw": ("adam.eps", "adamw.decay"),
 }
-"""By operation, the conventions that its readings may differ in; of the others it is where ε stands."""
+"""By operation, the conventions that its readings may differ in."""
 
 PARAMS = {"params": ("params", "parameters", "param_groups", "model_params", "parameter_list")}
 LR = ("lr", "learning_rate", "alpha", "eta", "step_size")
@@ -108,3 +110,26 @@ def given_as(found: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, An
     if "betas" in given and "betas" not in found:
         taken |= dict(zip((found["beta1"], found["beta2"]), given["betas"], strict=True))
     return taken
+
+
+def forms_of(
+    kind: str,
+    says: str,
+    match: Callable[..., Match | None],
+    bind: Callable[..., Callable[..., Any]],
+    neutral: tuple[str, ...] = (),
+) -> tuple[Form, ...]:
+    """Return a form of each optimizer for one way to write it. match, bind: of a form, with ``operation`` beside."""
+    return tuple(
+        Form(
+            name=f"optimizers/{operation}_{kind}",
+            operation=operation,
+            says=says,
+            conventions=CONVENTIONS[operation],
+            neutral=neutral,
+            closed=True,
+            match=partial(match, operation=operation),
+            bind=partial(bind, operation=operation),
+        )
+        for operation in OPTIONS
+    )

@@ -8,8 +8,10 @@ from torch import Tensor
 from veriformer.verify.forms.form import NotOffered
 
 HIDDEN, HIDDEN_DOUBLE = 32.0, 64.0
-"""What the constant hidden unit holds, in double precision the second: ReLU, GELU and SiLU give it back as it is, and
-the cube that GELU by tanh takes of the first has a number in half precision."""
+"""Values of the constant hidden unit, the second in double precision: ReLU, GELU and SiLU return them unchanged.
+
+The cube of the first, which GELU by tanh takes, is finite in half precision.
+"""
 
 TOLD = "it has no biases: an input that is always 1 carries those that are asked for"
 

@@ -22,13 +22,13 @@ _OPTIONS = {
     "reduction": ("reduction",),
 }
 SHAPES = ("any", "rows", "classes second", "sequences", "a list of chunks")
-"""What logits and targets look like: any axes before the classes, rows alone, ``[B, V, n]``, ``[B, n, V]`` alone, or
+"""Shapes of logits and targets: any axes before the classes, rows alone, ``[B, V, n]``, ``[B, n, V]`` alone, or
 these as a list of pieces of the sequence."""
 
 _CHUNKS = ("chunk_size", "num_chunks", "n_chunks", "chunks", "num_output_chunks", "chunk_len", "chunk_length")
 _MASKS = ("mask", "loss_mask", "target_mask", "labels_mask", "label_mask", "loss_weights")
 COUNTED = ("numbers", "booleans")
-"""What says by a mask of which targets the terms count."""
+"""Dtypes of a mask that says of which targets the terms count."""
 
 _IGNORED = re.compile(r"ignore_index\s*=\s*(-\d+)|[!=]=\s*(-\d+)")
 _USUAL = -100

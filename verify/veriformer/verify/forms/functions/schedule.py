@@ -70,7 +70,7 @@ def find_roles(names: Iterable[str]) -> dict[str, str]:
 
 
 SPARE = ("lowest", "factor")
-"""What an argument of an unknown name may be that the contract has not."""
+"""Roles beyond the contract that an argument of an unknown name may have."""
 
 WORDS = {"lr", "rate", "schedule", "cosine", "warmup", "noam", "scheduler"}
 _NAMES = {"warmup_cosine": {"cosine", "cos"}, "warmup": {"warmup"}, "noam": {"noam"}}

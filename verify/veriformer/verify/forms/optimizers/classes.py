@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from veriformer.verify.forms.candidate import Candidate
-from veriformer.verify.forms.form import Form, Match, NotOffered, Readings, Unfit
+from veriformer.verify.forms.form import Match, NotOffered, Readings, Unfit
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.optimizer_names import (
-    CONVENTIONS,
     GRADIENT,
-    OPTIONS,
     PARAMS,
     arguments_of,
     defaults_of,
+    forms_of,
     given_as,
     offers,
     operation_named,
@@ -77,15 +76,6 @@ def _given_closures(kind: Any) -> Any:
     return type(kind.__name__, (kind,), {"step": step, "__module__": kind.__module__, "__doc__": kind.__doc__})
 
 
-FORMS = tuple(
-    Form(
-        name=f"optimizers/{operation}_class",
-        operation=operation,
-        says="a subclass of torch.optim.Optimizer, by name and by what its constructor takes",
-        conventions=CONVENTIONS.get(operation, ("adam.eps",)),
-        closed=True,
-        match=partial(_match, operation=operation),
-        bind=partial(_bind, operation=operation),
-    )
-    for operation in OPTIONS
+FORMS = forms_of(
+    "class", "a subclass of torch.optim.Optimizer, by name and by what its constructor takes", _match, _bind
 )

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from veriformer.verify.forms.candidate import Candidate
-from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
+from veriformer.verify.forms.form import Match, NotOffered, Readings
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.optimizer_names import (
-    CONVENTIONS,
     GRADIENT,
-    OPTIONS,
     PARAMS,
     arguments_of,
     defaults_of,
+    forms_of,
     given_as,
     offers,
     operation_named,
@@ -83,15 +81,9 @@ def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[
     return offered(operation, call, offers(found, operation), defaults=shown)
 
 
-FORMS = tuple(
-    Form(
-        name=f"optimizers/{operation}_plain",
-        operation=operation,
-        says="a class that is no torch.optim.Optimizer, built from parameters and a learning rate, with step()",
-        conventions=CONVENTIONS.get(operation, ("adam.eps",)),
-        closed=True,
-        match=partial(_match, operation=operation),
-        bind=partial(_bind, operation=operation),
-    )
-    for operation in OPTIONS
+FORMS = forms_of(
+    "plain",
+    "a class that is no torch.optim.Optimizer, built from parameters and a learning rate, with step()",
+    _match,
+    _bind,
 )

@@ -5,21 +5,19 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from veriformer.verify.forms.candidate import Candidate
-from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
+from veriformer.verify.forms.form import Match, NotOffered, Readings
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.optimizer_names import (
-    CONVENTIONS,
     GRADIENT,
-    OPTIONS,
     arguments_of,
     defaults_of,
+    forms_of,
     given_as,
     offers,
     operation_named,
@@ -122,16 +120,6 @@ def _keep(result: Any, p: Tensor, state: dict[str, Any], gives: str) -> None:
     state.update(new)
 
 
-FORMS = tuple(
-    Form(
-        name=f"optimizers/{operation}_step",
-        operation=operation,
-        says="a function of a parameter, its gradient, its averages and the step, by name",
-        conventions=CONVENTIONS.get(operation, ("adam.eps",)),
-        neutral=("gives",),
-        closed=True,
-        match=partial(_match, operation=operation),
-        bind=partial(_bind, operation=operation),
-    )
-    for operation in OPTIONS
+FORMS = forms_of(
+    "step", "a function of a parameter, its gradient, its averages and the step, by name", _match, _bind, ("gives",)
 )

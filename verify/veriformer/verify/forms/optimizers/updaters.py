@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from veriformer.verify.forms.candidate import Candidate
-from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
+from veriformer.verify.forms.form import Match, NotOffered, Readings
 from veriformer.verify.forms.frameworks import over_tensors
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.optimizer_names import (
-    CONVENTIONS,
     GRADIENT,
-    OPTIONS,
     arguments_of,
     defaults_of,
+    forms_of,
     given_as,
     offers,
     operation_named,
@@ -129,19 +127,7 @@ def _offered(
     return offered(operation, call, offers(found, operation), defaults=defaults_of(own, found, operation))
 
 
-FORMS = tuple(
-    Form(
-        name=f"optimizers/{operation}_{kind}",
-        operation=operation,
-        says=says,
-        conventions=CONVENTIONS.get(operation, ("adam.eps",)),
-        closed=True,
-        match=partial(match, operation=operation),
-        bind=partial(bind, operation=operation),
-    )
-    for operation in OPTIONS
-    for kind, says, match, bind in (
-        ("updater", "a class whose update(w, grad) gives the next parameter", _match_class, _bind_class),
-        ("run", "a function of a gradient function, a point and a number of steps", _match_run, _bind_run),
-    )
+FORMS = (
+    *forms_of("updater", "a class whose update(w, grad) gives the next parameter", _match_class, _bind_class),
+    *forms_of("run", "a function of a gradient function, a point and a number of steps", _match_run, _bind_run),
 )
