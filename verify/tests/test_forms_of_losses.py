@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+from typing import Any
+
 import pytest
 import torch
 
@@ -225,6 +228,10 @@ class CrossEntropyLoss(torch.nn.Module):
 
 
 def test_the_options_of_a_loss_may_be_its_constructors() -> None:
+    scope: dict[str, Any] = {}
+    exec(BUILT_LOSS.format(mean="terms.sum() / kept.sum()"), scope)
+    offered = inspect.signature(bind("functions/cross_entropy", scope["CrossEntropyLoss"])).parameters
+    assert list(offered) == ["logits", "target", "ignore_index", "reduction"]
     right = read_pins(BUILT_LOSS.format(mean="terms.sum() / kept.sum().clamp(min=1)"))["cross_entropy"]
     assert right.everywhere
     assert not read_pins(BUILT_LOSS.format(mean="terms.mean()"))["cross_entropy"].everywhere
