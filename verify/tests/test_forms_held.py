@@ -24,6 +24,8 @@ READ = {
     ("held_otherwise", "Attention"): ("multi_head_attention", {"causal": "always"}),
     ("held_otherwise", "FusedAttention"): ("multi_head_attention", {"mask": "boolean", "batch": "[B,n,d]"}),
     ("held_otherwise", "HeadAttention"): ("multi_head_attention", {"head_size": "the number of heads"}),
+    ("held_otherwise", "Head"): ("multi_head_attention", {"causal": "always", "result": "without a projection"}),
+    ("held_otherwise", "HeadsAlone"): ("multi_head_attention", {"result": "without a projection"}),
     ("held_otherwise", "Rotary"): ("rope", {}),
     ("held_otherwise", "EncoderLayer"): ("transformer_block", {"norm": "pre"}),
     ("held_otherwise", "HeadByHeadBlock"): ("transformer_block", {"joined": "head by head"}),
@@ -98,6 +100,24 @@ def test_what_only_looks_like_an_operation_is_refused_with_the_reason(file: str,
 def test_a_last_layer_whose_bias_is_held_says_so(name: str, told: tuple[str, ...]) -> None:
     (pin,) = found("held_otherwise", name).pins
     assert (pin.operation, pin.everywhere, pin.told) == ("lm_head", True, told)
+
+
+def test_a_head_by_itself_is_judged_by_the_scale_of_its_own_width() -> None:
+    (pin,) = found("held_otherwise", "HeadScaledByWidth").pins
+    assert (pin.operation, pin.everywhere) == ("multi_head_attention", False)
+
+
+def test_heads_without_a_projection_are_called_one_by_one_and_projected() -> None:
+    head = bind(
+        "modules/attention_layer",
+        module_of(HERE / "held_otherwise.py").Head,
+        causal="always",
+        result="without a projection",
+    )
+    x, w, w_o = torch.randn(1, 5, 8), torch.randn(3, 8, 4), torch.eye(4)
+    both = head(x, *w, w_o, num_heads=2, is_causal=True)
+    alone = [head(x, *w[..., part], torch.eye(2), num_heads=1, is_causal=True) for part in (slice(2), slice(2, None))]
+    assert torch.equal(both, torch.cat(alone, -1))
 
 
 def test_a_layer_is_made_for_as_many_positions_as_are_read() -> None:

@@ -186,6 +186,7 @@ def test_the_statuses_of_a_problem_are_joined() -> None:
 PLAIN_SHAPES = {
     ("DotProductAttention", "attention"): {"layout": "[BH,n,d]", "mask": "boolean"},
     ("attention", "attention"): {"layout": "[n,d]", "mask": "additive"},
+    ("Head", "multi_head_attention"): {"causal": "always", "result": "without a projection"},
     ("MultiHeadAttention", "multi_head_attention"): {"causal": "always"},
     ("RMSNorm", "rms_norm"): {},
     ("GemmaRMSNorm", "rms_norm"): {"weight": "added to 1"},

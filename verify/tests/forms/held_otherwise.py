@@ -234,3 +234,42 @@ class OutputLayer(nn.Module):
 
     def forward(self, x):
         return self.proj(x)
+
+
+class Head(nn.Module):
+    """One head, without a projection of what it gives."""
+
+    def __init__(self, width, head_size):
+        super().__init__()
+        self.key = nn.Linear(width, head_size, bias=False)
+        self.query = nn.Linear(width, head_size, bias=False)
+        self.value = nn.Linear(width, head_size, bias=False)
+
+    def forward(self, x):
+        scores = self.query(x) @ self.key(x).mT * self.scale(x)
+        seen = torch.ones_like(scores, dtype=torch.bool).tril()
+        return scores.masked_fill(~seen, -math.inf).softmax(-1) @ self.value(x)
+
+    def scale(self, x):
+        return self.key.out_features**-0.5
+
+
+class HeadScaledByWidth(Head):
+    """Its scores are divided by the root of the width of the model: another operation for all but one head."""
+
+    def scale(self, x):
+        return x.shape[-1] ** -0.5
+
+
+class HeadsAlone(nn.Module):
+    """Several heads side by side, without a projection of what they give."""
+
+    def __init__(self, d_in, d_out, num_heads):
+        super().__init__()
+        self.W_query, self.W_key, self.W_value = (nn.Linear(d_in, d_out, bias=False) for _ in range(3))
+        self.num_heads = num_heads
+
+    def forward(self, x):
+        maps = (self.W_query, self.W_key, self.W_value)
+        q, k, v = (f(x).unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for f in maps)
+        return F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)

@@ -57,7 +57,7 @@ class Projections:
         return "qkv" in self.maps
 
     def tensors(self, w: Mapping[str, Tensor], heads: int, groups: int, order: str) -> dict[str, Tensor]:
-        """The module's parameters for weights of the contract by q, k, v and o."""
+        """The module's parameters for weights of the contract by q, k, v and o; the last is left out if it has none."""
         if self.heads:
             found = self._of_each_head(w, heads, groups)
         elif self.fused:
@@ -71,9 +71,7 @@ class Projections:
             else:
                 for role in ("k", "v"):
                     found |= self.maps[role].tensors(_exact(w[role], self.maps[role]))
-        if "o" not in self.maps:  # some leave it out for one head, where another weight would be ignored
-            raise NotOffered("w_o: the module of these sizes has no projection of the result")
-        return found | self.maps["o"].tensors(_exact(w["o"], self.maps["o"]))
+        return found | (self.maps["o"].tensors(_exact(w["o"], self.maps["o"])) if "o" in self.maps else {})
 
     def _of_each_head(self, w: Mapping[str, Tensor], heads: int, groups: int) -> dict[str, Tensor]:
         """The parameters of heads that are modules by themselves."""
@@ -85,6 +83,12 @@ class Projections:
             for maps, weight in zip(self.heads, own, strict=True):
                 found |= maps[role].tensors(_exact(weight, maps[role]))
         return found
+
+
+def split_heads(w: Mapping[str, Tensor], heads: int, groups: int) -> list[dict[str, Tensor]]:
+    """Return the weights q, k and v of each head by itself; ``heads // groups`` heads share those of keys and values."""
+    q, k, v = w["q"].chunk(heads, 1), w["k"].chunk(groups, 1), w["v"].chunk(groups, 1)
+    return [{"q": q[h], "k": k[h * groups // heads], "v": v[h * groups // heads]} for h in range(heads)]
 
 
 def joined(weights: list[Tensor], heads: tuple[int, ...], order: str) -> Tensor:

@@ -34,7 +34,7 @@ from veriformer.verify.forms.causality import CAUSALITY, causality_of
 from veriformer.verify.forms.construction import built, scaled, takes_size
 from veriformer.verify.forms.conventions import MASKS
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings, Unfit
-from veriformer.verify.forms.heads import FUSED, MASK_AXES, Projections, projections
+from veriformer.verify.forms.heads import FUSED, MASK_AXES, Projections, projections, split_heads
 from veriformer.verify.forms.holding import Holder, called, first
 from veriformer.verify.forms.interleaving import interleave_rows, nearly_equal
 from veriformer.verify.forms.layer_arguments import BATCH, TABLES, UNTURNED, arguments_of
@@ -59,6 +59,9 @@ _TURNING = {"rope", "rotary", "freqs", "cos", "sin", "freq"}
 HEAD_SIZES = ("the width of a head", "the number of heads")
 """What a constructor's one size of heads is, where it has no other."""
 
+UNPROJECTED = "without a projection"
+"""What a layer gives that has no w_o: heads side by side, or one head where it knows no number of heads."""
+
 HEADS, WIDTH = 2, 12
 
 
@@ -78,7 +81,8 @@ def _match(candidate: Candidate) -> Match | None:
     found = projections(parts)
     batch = stated_layout(candidate, names.get("x", names.get("q", "")), BATCH)
     readings: dict[str, tuple[str, ...]] = {"causal": tenable_causality(candidate, instance, names), "batch": batch}
-    kept = find_cached_way(candidate, instance, names, readings["causal"][0])
+    whole = "o" in found.maps or _has_heads(candidate)
+    kept = find_cached_way(candidate, instance, names, readings["causal"][0]) if whole else ()
     readings |= {"cached": kept} if kept else {}
     told: tuple[str, ...] = tuple(f"built with {name} = True, which its default is not" for name in scaled(candidate))
     if has_tables(names):
@@ -88,12 +92,13 @@ def _match(candidate: Candidate) -> Match | None:
         readings |= {"mask": MASKS, "mask_axes": MASK_AXES}
     if found.fused or "kv" in found.maps:
         readings["joined"] = FUSED
-    if not _has_heads(candidate) and takes_size(candidate, "head_dim"):
+    if not _has_heads(candidate) and takes_size(candidate, "head_dim") and "o" in found.maps:
         readings["head_size"] = HEAD_SIZES
     if any(map(is_held_alone, parts)):
         readings["held"] = HELD
     if "o" not in found.maps:
-        raise Unfit("it has no projection of the result")
+        readings["result"] = (UNPROJECTED,)
+        told += ("it has no projection of its result: w_o is applied to what it gives",)
     return Match(not _OTHER_KINDS & set(candidate.words), readings, told)
 
 
@@ -214,6 +219,8 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
     parameters = candidate.parameters
     grouped = takes_size(candidate, "kv_heads")
     headed = _has_heads(candidate) or "head_size" in readings
+    bare = readings.get("result") == UNPROJECTED
+    joined, held = readings.get("joined", FUSED[0]), readings.get("held", HELD[0])
 
     def call(
         x: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, w_o: Tensor, *, num_heads: int, **options: Any
@@ -221,20 +228,28 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
         groups = options.get("num_kv_heads") or num_heads
         head_dim = w_q.shape[1] // num_heads
         _check(x, (w_q, w_k, w_v, w_o), num_heads, groups)
-        if (groups != num_heads and not grouped) or (num_heads != 1 and not headed):
-            raise NotOffered("num_kv_heads, num_heads: the module has no such number")
         size = num_heads if readings.get("head_size") == HEAD_SIZES[1] else head_dim
         context = options.get("context")
         length = length_for(x, x if context is None else context)
-        sizes = sizes_of(x.shape[-1], num_heads, groups, size, w_o.shape[1], length)
-        module = holder.module(sizes, x.dtype, **given)
-        own: Projections = projections(linears(module, readings.get("held", HELD[0])))
         weights = {"q": w_q, "k": w_k, "v": w_v, "o": w_o}
-        tensors = own.tensors(weights, num_heads, groups, readings.get("joined", FUSED[0]))
 
         def arguments(part: Part | None = None) -> dict[str, Any]:
             return arguments_of(x, options, names, readings, parameters, num_heads, head_dim, part=part)
 
+        if bare and not headed:
+            one = holder.module(sizes_of(x.shape[-1], 1, 1, head_dim, head_dim, length), x.dtype, **given)
+            maps = projections(linears(one, held))
+            each = [maps.tensors(own, 1, 1, joined) for own in split_heads(weights, num_heads, groups)]
+            results = torch.cat([first(called(one, own, **arguments())) for own in each], -1)
+            return _batch_first(results, readings) @ w_o
+        if (groups != num_heads and not grouped) or (num_heads != 1 and not headed):
+            raise NotOffered("num_kv_heads, num_heads: the module has no such number")
+        sizes = sizes_of(x.shape[-1], num_heads, groups, size, w_q.shape[1] if bare else w_o.shape[1], length)
+        module = holder.module(sizes, x.dtype, **given)
+        own: Projections = projections(linears(module, held))
+        if not bare and "o" not in own.maps:  # some leave it out for one head, where another weight would be ignored
+            raise NotOffered("w_o: the module of these sizes has no projection of the result")
+        tensors = own.tensors(weights, num_heads, groups, joined)
         result: Tensor = first(called(module, tensors, **arguments()))
         way = readings.get("cached")
         if way is not None and _comes_in_pieces(way, x, options):
@@ -244,12 +259,16 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
                 result = interleave_rows(
                     result, layer.call_in_pieces(arguments, x.shape[1], n_k, int(axis), {**sizes, "batch": len(x)})
                 )
-        return result if readings["batch"] == BATCH[0] else result.transpose(0, 1)
+        return _batch_first(result, readings) @ w_o if bare else _batch_first(result, readings)
 
-    offers = ["is_causal", *(["num_kv_heads"] if grouped else [])]
+    offers = ["is_causal", *(["num_kv_heads"] if grouped or (bare and not headed) else [])]
     offers += ["attention_mask"] if takes_token_mask(names) else []
     offers += ["context"] if "q" in names or "context" in names else []
     return offered("multi_head_attention", call, offers)
+
+
+def _batch_first(result: Tensor, readings: Readings) -> Tensor:
+    return result if readings["batch"] == BATCH[0] else result.transpose(0, 1)
 
 
 def _comes_in_pieces(way: str, x: Tensor, options: Mapping[str, Any]) -> bool:
@@ -272,7 +291,7 @@ FORM = Form(
     name="modules/attention_layer",
     operation="multi_head_attention",
     says="a module with projections, built from width and heads: attention(x), or attention(q, k, v, mask)",
-    neutral=("causal", "cached", "joined", "mask_axes", "tables", "held", "head_size"),
+    neutral=("causal", "cached", "joined", "mask_axes", "tables", "held", "head_size", "result"),
     told_by={"mask": mask_told},
     match=_match,
     bind=_bind,
