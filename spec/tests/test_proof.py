@@ -278,7 +278,7 @@ def test_all_equations_in_the_order_of_their_numbers():
     assert labels.index("2") < labels.index("11") < labels.index("24a") < labels.index("24b") < labels.index("rms-norm")
 
 
-@pytest.mark.parametrize("selection", ["99", "20-10", "90-99", "nothing", "24c"])
+@pytest.mark.parametrize("selection", ["99", "20-10", "90-99", "24a-999", "0-3", "nothing", "24c"])
 def test_unknown_equations_are_answered_by_a_list(selection):
     with pytest.raises(UnknownEquationError, match=rf"{selection}.*24a, 24b"):
         select("1", selection)

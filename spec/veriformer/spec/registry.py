@@ -141,16 +141,22 @@ def _matching(selection: str) -> Sequence[Equation]:
     first, dash, last = selection.partition("-")
     low, high = _parse(first), _parse(last if dash else first)
     if low and high:
-        found = [e for e in equations() if e.number and _within(_parse(e.number), low, high)]
+        found = [e for e in _numbered(low, high) if _numbered(low, low) and _numbered(high, high)]
     else:
         found = [e for e in equations() if fnmatch.fnmatchcase(e.slug, selection)]
     if not found:
         labels = [name for e in equations() for name in (e.label, e.slug)]
+        numbers = [e.number for e in equations() if e.number]
         raise UnknownEquationError(
-            f"no equation matches {selection!r}{meant(selection, labels)}: expected a number (24a, 24b, 25), a range "
-            f"(20-23), a slug (adamw) or a glob (*attention*); 'veriformer spec' lists all {len(equations())}"
+            f"no equation matches {selection!r}{meant(selection, labels)}: expected a number of {numbers[0]} to "
+            f"{numbers[-1]} (24a, 24b, 25), a range (20-23), a slug (adamw) or a glob (*attention*); "
+            f"'veriformer spec' lists all {len(equations())}"
         )
     return found
+
+
+def _numbered(low: tuple[int, str], high: tuple[int, str]) -> list[Equation]:
+    return [e for e in equations() if e.number and _within(_parse(e.number), low, high)]
 
 
 def _within(number: tuple[int, str] | None, low: tuple[int, str], high: tuple[int, str]) -> bool:

@@ -28,11 +28,12 @@ def matching(word: str, among: Sequence[Requirement]) -> list[Requirement]:
     ]
     if not found:
         operations = dict.fromkeys(requirement.operation for requirement in among)
-        known = [*operations, *(requirement.slug for requirement in among)]
+        every = sorted({number for requirement in among for number in requirement.equations}, key=_by_number)
+        known = [*operations, *(requirement.slug for requirement in among), *every]
         raise UnknownSelectionError(
             f"selection {word!r} matches no check{meant(word, known)}: expected a requirement (attention.causality), "
-            f"an operation ({some(operations)}), an equation number (24a, 20-23) or a glob (softmax.*); "
-            "'veriformer requirements' lists them"
+            f"an operation ({some(operations)}), an equation number (24a, 20-23; of "
+            f"{' to '.join((*every[:1], *every[-1:]))}) or a glob (softmax.*); 'veriformer requirements' lists them"
         )
     return found
 
@@ -51,6 +52,11 @@ def selected(words: Sequence[str], among: Sequence[Requirement]) -> list[Require
         grown = not needed <= chosen
         chosen |= needed
     return [requirement for requirement in among if requirement.slug in chosen]
+
+
+def _by_number(number: str) -> tuple[int, str]:
+    digits = number.rstrip("ab")
+    return int(digits), number.removeprefix(digits)
 
 
 def _equation_numbers(word: str) -> set[str]:
