@@ -6,7 +6,7 @@ import ast
 import importlib.util
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.machinery import PathFinder
 from pathlib import Path
 
@@ -14,15 +14,13 @@ from veriformer.spec.suggestion import files_beside, meant, some
 from veriformer.verify import targets
 from veriformer.verify.targets.claim_keys import check_keys
 from veriformer.verify.targets.error import TargetError
-from veriformer.verify.targets.made_names import identifiers
+from veriformer.verify.targets.made_names import identifiers, not_an_edit
+from veriformer.verify.targets.module_text import bound, lacks, may_have, mentions, parsed, source_of
 from veriformer.verify.targets.transformers_models import ARCHITECTURES
 
 DEFINITION = frozenset(("reference", "inputs", "axes"))
 SOLUTION = frozenset(("spec", "sources", "definition"))
 """Keys by which a file of flashinfer-bench is told."""
-
-_OWN_WAYS = frozenset(("__getattr__", "globals", "vars", "locals", "exec", "eval", "setattr", "modules"))
-"""A file that has one of these may define names that cannot be read off it."""
 
 
 def check(spec: str) -> None:
@@ -42,6 +40,20 @@ def check(spec: str) -> None:
         _check_place(spec, Path(place))
     if not all(part.isidentifier() for part in place.split(".")) or not _is_there(place.partition(".")[0]):
         raise TargetError(unknown(spec))
+    if attribute:
+        _check_attribute(spec, place, attribute)
+
+
+def _check_attribute(spec: str, place: str, attribute: str) -> None:
+    """Raise TargetError for a name that an installed module lacks, as far as its text shows."""
+    file = source_of(place)
+    if file is None:
+        return
+    if lacks(file, attribute):
+        raise TargetError(no_attribute(spec, place, attribute, [*bound(parsed(file).body)]))
+    # Of a library that ships as a target, some names stand for a way of calling it, and a wrong one for none.
+    if any(name.startswith(f"{place}:") for name in targets.names()) and not mentions(file.parent, attribute):
+        raise TargetError(no_attribute(spec, place, attribute, ()))
 
 
 def _check_place(spec: str, place: Path) -> None:
@@ -64,6 +76,8 @@ def _is_module(word: str) -> bool:
 def _check_made(spec: str) -> None:
     """Raise TargetError for a mutant, a variant, a sabotage adapter or an architecture that there is not."""
     family, _, identifier = spec.partition(":")
+    if family == "generic" and (reason := not_an_edit(identifier)):
+        raise TargetError(f"target {spec!r}: {reason}; 'veriformer mutants generic' lists them")
     known = {**identifiers(), "transformers": ("eager", *ARCHITECTURES)}.get(family)
     if identifier and known is not None and identifier not in known:
         one = "architecture" if family == "transformers" else family
@@ -93,7 +107,7 @@ def no_file(place: str) -> str:
     return f"target {place!r}: no such file (looked at {Path(place).absolute()}){meant(place, files_beside(place))}"
 
 
-def no_attribute(spec: str, place: str, attribute: str, names: Iterator[str] | list[str]) -> str:
+def no_attribute(spec: str, place: str, attribute: str, names: Iterable[str]) -> str:
     """Return the message on a name that a file or module lacks."""
     close = meant(attribute, names) or meant(spec, targets.names())
     return f"target {spec!r}: {place} has no attribute {attribute!r}{close}"
@@ -107,7 +121,7 @@ def _check_file(spec: str, place: str, attribute: str) -> None:
         if path.suffix == ".json":
             _check_trace(spec, json.loads(path.read_text(encoding="utf-8")))
             return
-        tree = ast.parse(importlib.util.decode_source(path.read_bytes()), place)
+        tree = parsed(path)
     except SyntaxError as error:
         line = f": {error.text.strip()}" if error.text else ""
         where = f"{place}:{error.lineno}" if error.lineno else place
@@ -116,8 +130,8 @@ def _check_file(spec: str, place: str, attribute: str) -> None:
         raise TargetError(f"target {spec!r} could not be read: {error}") from error
     for claims in _literals(tree, "CLAIMS"):
         check_keys(claims)
-    if attribute and not _may_have(tree, attribute):
-        public = [name for name in _bound(tree.body) if not name.startswith("_")]
+    if attribute and not may_have(tree, attribute):
+        public = [name for name in bound(tree.body) if not name.startswith("_")]
         raise TargetError(no_attribute(spec, place, attribute, public))
 
 
@@ -139,34 +153,6 @@ def _literals(tree: ast.Module, name: str) -> Iterator[object]:
                 yield ast.literal_eval(node.value)
             except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
                 continue
-
-
-def _may_have(tree: ast.Module, attribute: str) -> bool:
-    """Return whether a file binds a name at its top level, or in a way that cannot be read off it."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
-            return True
-        if any(getattr(node, key, None) in _OWN_WAYS for key in ("id", "attr", "name")):
-            return True
-        if isinstance(node, ast.Global) and attribute in node.names:
-            return True
-    return attribute in set(_bound(tree.body)) or attribute.startswith("__")
-
-
-def _bound(body: list[ast.stmt]) -> Iterator[str]:
-    """Give the names that statements bind, those within functions and classes left out."""
-    for node in body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            yield node.name
-            continue
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            yield from ((one.asname or one.name).partition(".")[0] for one in node.names)
-            continue
-        for child in ast.walk(node):
-            if isinstance(child, ast.Name) and isinstance(child.ctx, ast.Store):
-                yield child.id
-            elif isinstance(child, ast.stmt) and child is not node:
-                yield from _bound([child])
 
 
 def _is_there(top: str) -> bool:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from functools import cache
 from pathlib import Path
+
+from veriformer.spec.suggestion import meant
+from veriformer.verify.targets.module_text import parsed, source_of
 
 _BUGS = Path(__file__).parents[1] / "mutants" / "known_bugs.json"  # a file: its package imports PyTorch
 
@@ -56,3 +60,35 @@ def identifiers() -> dict[str, tuple[str, ...]]:
 def members() -> list[str]:
     """Return the names of all of them, such as ``mutant:GQA-01``."""
     return [f"{family}:{one}" for family, those in identifiers().items() for one in those]
+
+
+def not_an_edit(identifier: str) -> str | None:
+    """Return why no edit of our source has a name; None where it may be one (``MODULE:FUNCTION:BEFORE → AFTER``)."""
+    module, _, rest = identifier.partition(":")
+    function, _, edit = rest.partition(":")
+    package = source_of("veriformer.impl")
+    if package is None:
+        return None
+    modules = sorted(".".join(one.relative_to(package.parent).with_suffix("").parts) for one in _files(package.parent))
+    if module not in modules:
+        expected = "expected MODULE:FUNCTION:BEFORE → AFTER with a module of veriformer.impl"
+        return f"{expected}, got {module!r}{meant(module, modules) or ', such as ' + modules[0]}"
+    names = _functions(parsed(package.parent.joinpath(*module.split(".")).with_suffix(".py")), "")
+    if function not in names:
+        return f"expected a function of {module}, got {function!r}{meant(function, names)}"
+    return None if " → " in edit else f"expected BEFORE → AFTER behind {module}:{function}, got {edit!r}"
+
+
+def _files(folder: Path) -> list[Path]:
+    return [file for file in folder.rglob("*.py") if file.name != "__init__.py"]
+
+
+def _functions(tree: ast.Module | ast.ClassDef | ast.FunctionDef, inside: str) -> list[str]:
+    """Return the functions of a tree, those of classes and functions by a dotted name."""
+    found: list[str] = []
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            name = f"{inside}{node.name}"
+            found += [name] if isinstance(node, ast.FunctionDef) else []
+            found += _functions(node, f"{name}.")
+    return found
