@@ -328,7 +328,7 @@ import json, sys, warnings
 warnings.simplefilter("ignore")
 import torch
 torch.set_num_threads(1)
-from veriformer.verify.targets.loading import resolve
+from veriformer.verify.targets.locating import resolve
 from veriformer.verify.recognition.recognise import recognise
 found = recognise(resolve(sys.argv[1])[0]).to_dict()
 print("RECOGNISED " + json.dumps(found))

@@ -12,7 +12,7 @@ from veriformer.verify import bind
 from veriformer.verify.forms.pin import Pin
 from veriformer.verify.forms.size_names import size_of
 from veriformer.verify.recognition.recognise import Recognised, recognise
-from veriformer.verify.targets.loading import resolve
+from veriformer.verify.targets.locating import resolve
 from veriformer.verify.targets.source_files import module_of
 
 HERE = Path(__file__).parent / "forms"

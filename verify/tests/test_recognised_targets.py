@@ -24,7 +24,8 @@ from veriformer.verify.presentation.recognised import lines
 from veriformer.verify.presentation.terminal import as_text
 from veriformer.verify.results import Status, read
 from veriformer.verify.targets.claims import ClaimsWarning
-from veriformer.verify.targets.loading import located, needs_recognition, resolve
+from veriformer.verify.targets.loading import needs_recognition
+from veriformer.verify.targets.locating import located, resolve
 from veriformer.verify.targets.source_files import PartlyLoadedWarning, module_of
 
 pytestmark = pytest.mark.usefixtures("warm")

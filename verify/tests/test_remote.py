@@ -15,7 +15,7 @@ from tests.dask_processes import Processes, running
 from tests.test_shards import TARGET, ran, timeless
 from veriformer.cluster.controller import ClusterError
 from veriformer.verify.comparison.remote import compare_there
-from veriformer.verify.engine import probe, remote
+from veriformer.verify.engine import probing, remote
 from veriformer.verify.engine.execution import execution
 from veriformer.verify.engine.inquiry import add_findings
 from veriformer.verify.engine.journal import Journal
@@ -86,7 +86,7 @@ def test_a_target_that_ends_its_process_costs_its_rows_and_a_run_goes_on_where_i
     (tmp_path / "ends.py").write_text(ENDS)
     rows = ("silu.contract", "silu.refusal", "silu.limits")  # of which the last alone is about numbers so large
     plan = Plan(target=str(tmp_path / "ends.py"), only=rows, dtypes=("fp32",), timeout_s=600)
-    described = probe.describe(load(plan.target), "cpu")
+    described = probing.describe(load(plan.target), "cpu")
     first, *_ = plan.rows()
     journal = Journal(tmp_path / "journal")
     journal.begin(plan)

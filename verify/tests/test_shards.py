@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from veriformer.verify import results
 from veriformer.verify.commands.merge import merge as command
-from veriformer.verify.engine import merging, plugin, probe, shards
+from veriformer.verify.engine import merging, plugin, probing, shards
 from veriformer.verify.engine.inquiry import add_findings
 from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.parts import NotOneRunError
@@ -47,7 +47,7 @@ def ran(plan: Plan, folder: Path) -> Results:
     journal = Journal(folder / "journal")
     journal.begin(plan)
     run_pytest(["-pveriformer.verify.engine.plugin"], plugin.Local(plan, journal, lambda result: None, target), folder)
-    return results_of(plan, probe.describe(target, "cpu"), journal, datetime.now(UTC), time.perf_counter())
+    return results_of(plan, probing.describe(target, "cpu"), journal, datetime.now(UTC), time.perf_counter())
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
     file = tmp_path_factory.mktemp("target") / "mine.py"
     file.write_text(TARGET)
     asked = Plan(target=str(file), only=ROWS, dtypes=("fp32", "bf16"), timeout_s=600)
-    return replace(asked, domains=probe.domains(load(str(file)), asked.operations(), "cpu", asked.dtypes))
+    return replace(asked, domains=probing.domains(load(str(file)), asked.operations(), "cpu", asked.dtypes))
 
 
 @pytest.fixture(scope="module")

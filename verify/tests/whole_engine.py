@@ -26,7 +26,7 @@ from veriformer.cluster.place import connect
 from veriformer.cluster.session import Session
 from veriformer.cluster.versions import versions
 from veriformer.verify import results
-from veriformer.verify.engine import probe, remote
+from veriformer.verify.engine import probing, remote
 from veriformer.verify.engine import run as here
 from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.plan import Plan
@@ -236,7 +236,7 @@ def test_a_target_that_kills_its_worker_in_every_tenth_row(tmp_path: Path, line:
         "def silu(x):\n    fatal()\n    return right[2](x)\n"
     )
     (tmp_path / "right.py").write_text(WRONG)
-    described = probe.describe(load(str(tmp_path / "right.py")), "cpu")
+    described = probing.describe(load(str(tmp_path / "right.py")), "cpu")
     found = {}
     with running(tmp_path) as there:
         for name in ("kills", "right"):
@@ -290,7 +290,7 @@ class OfNoCost(remote.Place):
 @pytest.mark.parametrize(("count", "seconds"), [(10_000, 60), (100_000, 900)])
 def test_rows_of_no_cost(count: int, seconds: float, tmp_path: Path, line: Line) -> None:
     plan = ManyRows(target="torch", count=count)
-    described = probe.describe(load("torch"), "cpu")
+    described = probing.describe(load("torch"), "cpu")
     journal = Journal(tmp_path / "journal")
     journal.begin(plan)
     with running(tmp_path, workers=2) as there:
@@ -307,8 +307,8 @@ def test_rows_of_no_cost(count: int, seconds: float, tmp_path: Path, line: Line)
 
 def test_two_dask_workers_keep_up_with_two_of_xdist(tmp_path: Path, line: Line) -> None:
     plan = Plan(target="impl", only=ROWS, dtypes=("fp32", "fp64"), timeout_s=900)
-    plan = replace(plan, domains=probe.domains(load("impl"), plan.operations(), "cpu", plan.dtypes))
-    described = probe.describe(load("impl"), "cpu")
+    plan = replace(plan, domains=probing.domains(load("impl"), plan.operations(), "cpu", plan.dtypes))
+    described = probing.describe(load("impl"), "cpu")
     took: dict[str, list[float]] = {"xdist": [], "dask": []}
     with running(tmp_path, workers=2) as there:
         for turn in range(3):

@@ -14,7 +14,8 @@ from safetensors.torch import save_file
 from veriformer.verify.commands import problem
 from veriformer.verify.comparison import compare
 from veriformer.verify.targets.error import TargetError
-from veriformer.verify.targets.loading import load, located
+from veriformer.verify.targets.loading import load
+from veriformer.verify.targets.locating import located
 from veriformer.verify.targets.source_files import module_of
 from veriformer.verify.targets.trace_files import definition_of
 
@@ -63,8 +64,9 @@ def test_a_solution_is_verified_with_its_definition(tmp_path: Path, monkeypatch:
     assert problem.is_problem(solution)
     assert problem.solution_of(solution) == solution
     asked: list[Any] = []
-    monkeypatch.setattr(problem, "compare", lambda *given, **_: asked.append(given) or SimpleNamespace(exit_status=1))
-    monkeypatch.setattr(problem, "show", lambda *_: None)
+    came = SimpleNamespace(exit_status=1)
+    monkeypatch.setattr("veriformer.verify.comparison.compare", lambda *given, **_: asked.append(given) or came)
+    monkeypatch.setattr("veriformer.verify.comparison.terminal.show", lambda *_: None)
     assert problem.status(solution, "cpu") == 1
     assert asked == [(definition, solution)]
     assert definition_of(Path(definition)) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 from typing import Any, NoReturn
@@ -149,12 +150,13 @@ def verify(**options: Any) -> NoReturn:
     try:
         request = request.narrowed(say)
         request.check()
-        # This imports PyTorch and Hypothesis, which takes longer than all that is checked before.
-        from veriformer.verify.commands.verification import verification
-
         if request.scheduler is None:
             arguments.check_device(request.device)
-        status = verification(request)
+        with request.look() or contextlib.nullcontext() as first:
+            # This imports PyTorch and Hypothesis, which takes longer than all that is checked before.
+            from veriformer.verify.commands.verification import verification
+
+            status = verification(request, first)
     except (UnknownSelectionError, TargetError, JournalError, WaiverError, ExecutionError) as error:
         refuse(error)
     raise SystemExit(status)

@@ -8,6 +8,7 @@ import click
 
 from veriformer.verify.commands.options import refuse
 from veriformer.verify.engine import arguments
+from veriformer.verify.engine.look import Look
 from veriformer.verify.targets import lookup
 from veriformer.verify.targets.error import TargetError
 
@@ -45,6 +46,12 @@ def inspect(target: str, adapter_file: Path | None, device: str) -> None:
 
 def _inspected(target: str, adapter_file: Path | None, device: str) -> int:
     """Show what is recognised, write the adapter, and return the exit status."""
+    arguments.check_device(device)
+    with Look(target).load() as first:
+        return _shown(target, adapter_file, device, first)
+
+
+def _shown(target: str, adapter_file: Path | None, device: str, first: Look) -> int:
     # These import PyTorch and Hypothesis, which takes longer than all that is checked before.
     from rich.console import Console
 
@@ -55,8 +62,7 @@ def _inspected(target: str, adapter_file: Path | None, device: str) -> int:
     from veriformer.verify.recognition.adapter import adapter
     from veriformer.verify.results.terminal import console
 
-    arguments.check_device(device)
-    found = probe(target, device, tuple(AREA), ("fp64", "fp32", "bf16"))
+    found = probe(target, device, tuple(AREA), ("fp64", "fp32", "bf16"), first=first)
     for warning in found.warnings:
         console().print(f"[yellow]warning[/] {warning}")
     show_inspected(target, found.recognised, found.domains, Console(highlight=False, emoji=False))

@@ -9,9 +9,6 @@ import ast
 from pathlib import Path
 
 from veriformer.verify.commands.options import refuse
-from veriformer.verify.comparison import compare
-from veriformer.verify.comparison.terminal import show
-from veriformer.verify.results.terminal import console
 from veriformer.verify.targets.error import TargetError
 from veriformer.verify.targets.trace_files import definition_of
 
@@ -40,6 +37,10 @@ def solution_of(target: str) -> str:
 
 def status(target: str, device: str) -> int:
     """Compare the solution with the reference, say how it went, and give the exit status. Refuses what cannot be."""
+    from veriformer.verify.comparison import compare  # which imports PyTorch
+    from veriformer.verify.comparison.terminal import show
+    from veriformer.verify.results.terminal import console
+
     definition = definition_of(Path(target))
     try:
         if definition is None:

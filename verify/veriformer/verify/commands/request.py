@@ -8,8 +8,10 @@ from pathlib import Path
 
 from veriformer.spec.requirements import REQUIREMENTS
 from veriformer.spec.requirements.selection import selected
+from veriformer.verify.commands import problem
 from veriformer.verify.engine import last_failed, waivers
 from veriformer.verify.engine.journal import Journal
+from veriformer.verify.engine.look import Look
 from veriformer.verify.engine.place import ExecutionError, check_scheduler
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.results import read
@@ -100,6 +102,22 @@ class Request:
         if self.resume is not None:
             journal_of(self.resume).check(self.plan(), asked=True)
         lookup.check(self.target)
+
+    def is_problem(self) -> bool:
+        """Return whether the target is a problem with its solution, which is judged in two ways here."""
+        return self.scheduler is None and self.shard is None and problem.is_problem(self.target)
+
+    def look(self) -> Look | None:
+        """Load the target in a process of its own, and return that; None where other machines or words load it.
+
+        Raises TargetError where it cannot be loaded.
+        """
+        if self.scheduler is not None or self.is_problem():
+            return None
+        from veriformer.verify.results.terminal import waiting  # which imports what draws on terminals
+
+        with waiting(f"{self.target}: loading it"):
+            return Look(self.target).load()
 
     def seconds(self) -> dict[str, float]:
         """Return by row how long it took in the run that balances the parts. Raises ExecutionError."""

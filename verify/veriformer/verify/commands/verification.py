@@ -20,6 +20,7 @@ from veriformer.verify.engine import last_failed, several, waivers
 from veriformer.verify.engine.execution import execution
 from veriformer.verify.engine.inquiry import store_findings
 from veriformer.verify.engine.journal import Journal
+from veriformer.verify.engine.look import Look
 from veriformer.verify.engine.merging import shard_of
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.run import INTERRUPTED as BY_HAND
@@ -44,22 +45,23 @@ class _Ran:
     stopped: str | None
 
 
-def verification(request: Request) -> int:
+def verification(request: Request, first: Look | None) -> int:
     """Run the rows, seek the causes of what failed, write and tell what was found, and return the exit status.
 
+    first: a process that has loaded the target.
     Raises UnknownSelectionError, TargetError, JournalError, WaiverError or ExecutionError for what cannot be run.
     """
     problem_status, asked = None, request.target
-    if request.scheduler is None and request.shard is None and problem.is_problem(request.target):
+    if request.is_problem():
         problem_status = problem.status(request.target, request.device)
         request = replace(request, target=problem.solution_of(request.target))
-    ran = _run(request)
+    ran = _run(request, first)
     last_failed.remember(asked, ran.found)
     status = _tell(ran, request)
     return status if problem_status is None or ran.stopped else problem.joined(problem_status, status)
 
 
-def _run(request: Request) -> _Ran:
+def _run(request: Request, first: Look | None = None) -> _Ran:
     """Look at the target, run the rows, and seek the causes of what failed."""
     plan = request.plan()
     rows = plan.rows()
@@ -79,8 +81,8 @@ def _run(request: Request) -> _Ran:
         say=say,
     )
     with place as how:
-        with waiting(f"{request.target}: loading it, and finding out what it supports"):
-            described = how.look(plan, min(SECONDS, PROBED * plan.effort.timeout_s))
+        with waiting(f"{request.target}: finding out what it supports"):
+            described = how.look(plan, min(SECONDS, PROBED * plan.effort.timeout_s), first)
         plan = replace(plan, domains=described.domains, recognised=described.recognised)
         journal = _journal(plan, request)
         for warning in described.warnings:

@@ -30,7 +30,7 @@ from veriformer.verify.comparison.holding import Objects, Prepared
 from veriformer.verify.comparison.subject import REFERENCE, Subject, load_subject, seeded, state
 from veriformer.verify.comparison.widening import CAPS, WORKING, Sizes, halved, symbols, widened
 from veriformer.verify.targets.error import TargetError
-from veriformer.verify.targets.loading import located
+from veriformer.verify.targets.locating import located
 
 _MOST = 2**26
 """Numbers in the given arguments above which fewer rows are taken."""

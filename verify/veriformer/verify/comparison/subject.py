@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from veriformer.verify.targets.error import TargetError
-from veriformer.verify.targets.loading import located
+from veriformer.verify.targets.locating import located
 from veriformer.verify.targets.seeding import seed_generators
 
 _COMPANIONS = ("get_inputs", "get_init_inputs")

@@ -12,6 +12,7 @@ import torch
 from veriformer.verify.engine import inquiry, probe
 from veriformer.verify.engine import run as here
 from veriformer.verify.engine.journal import Journal
+from veriformer.verify.engine.look import Look
 from veriformer.verify.engine.place import LOCAL, ExecutionError
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.results import Result, Results
@@ -20,8 +21,11 @@ from veriformer.verify.results import Result, Results
 class Execution(Protocol):
     """What a command asks of the place where a run is executed."""
 
-    def look(self, plan: Plan, seconds: float) -> probe.Described:
-        """What is known of the target before its first row. Raises TargetError where it cannot be loaded."""
+    def look(self, plan: Plan, seconds: float, first: Look | None = None) -> probe.Described:
+        """What is known of the target before its first row; first: a process here that has loaded it, if one has.
+
+        Raises TargetError where it cannot be loaded.
+        """
 
     def run(
         self, plan: Plan, described: probe.Described, journal: Journal, tell: Callable[[Result], None]
@@ -38,9 +42,10 @@ class Processes:
     def __init__(self, jobs: int) -> None:
         self.jobs = jobs
 
-    def look(self, plan: Plan, seconds: float) -> probe.Described:
+    def look(self, plan: Plan, seconds: float, first: Look | None = None) -> probe.Described:
         """In as many processes of its own."""
-        return probe.probe(plan.target, plan.device, plan.operations(), plan.dtypes, seconds, jobs=self.jobs)
+        asked = (plan.target, plan.device, plan.operations(), plan.dtypes, seconds)
+        return probe.probe(*asked, jobs=self.jobs, first=first)
 
     def run(
         self, plan: Plan, described: probe.Described, journal: Journal, tell: Callable[[Result], None]

@@ -15,9 +15,10 @@ from veriformer.cluster.session import Item, Outcome, Session
 from veriformer.cluster.versions import versions
 from veriformer.verify.engine.inquiry import LEAST_S, SHARE, store_findings
 from veriformer.verify.engine.journal import Journal
+from veriformer.verify.engine.look import LOADING_S, Look
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.plugin import died
-from veriformer.verify.engine.probe import LOADING_S, Described
+from veriformer.verify.engine.probe import Described
 from veriformer.verify.engine.run import INTERRUPTED, results_of
 from veriformer.verify.findings import everything
 from veriformer.verify.findings.record import Finding
@@ -67,7 +68,7 @@ class Workers:
     def __init__(self, place: Place) -> None:
         self.place = place
 
-    def look(self, plan: Plan, seconds: float) -> Described:
+    def look(self, plan: Plan, seconds: float, first: Look | None = None) -> Described:
         """By a worker."""
         return look(plan, self.place, seconds)
 

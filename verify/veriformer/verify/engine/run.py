@@ -15,10 +15,11 @@ import pytest
 
 from veriformer.spec.requirement import Weight
 from veriformer.verify.contract import dtypes
-from veriformer.verify.engine import extent, plugin, probe, suite, threads
+from veriformer.verify.engine import extent, plugin, probing, suite, threads
 from veriformer.verify.engine.inquiry import LEAST_S, SHARE, store_findings
 from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.plan import Plan
+from veriformer.verify.engine.probe import Described
 from veriformer.verify.engine.profiles import PROFILES
 from veriformer.verify.findings import everything
 from veriformer.verify.findings.record import Finding
@@ -36,7 +37,7 @@ def _silent(result: Result) -> None:
 
 def run(
     plan: Plan,
-    described: probe.Described,
+    described: Described,
     journal: Journal,
     *,
     jobs: int,
@@ -130,8 +131,10 @@ def check(
         partial=partial,
     )
     started, clock = datetime.now(UTC), time.perf_counter()
-    plan = replace(plan, domains=probe.domains(target, plan.operations(), device, names), recognised=target.recognised)
-    described = probe.describe(target, device)
+    plan = replace(
+        plan, domains=probing.domains(target, plan.operations(), device, names), recognised=target.recognised
+    )
+    described = probing.describe(target, device)
     with tempfile.TemporaryDirectory(prefix="veriformer-") as folder:
         journal = Journal(Path(folder) / "journal")
         journal.begin(plan)
@@ -179,7 +182,7 @@ def _environment(**variables: str) -> Iterator[None]:
             os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
-def results_of(plan: Plan, described: probe.Described, journal: Journal, started: datetime, clock: float) -> Results:
+def results_of(plan: Plan, described: Described, journal: Journal, started: datetime, clock: float) -> Results:
     """What a journal comes to, in the order of the plan."""
     finished = journal.results()
     rows = plan.rows()

@@ -20,7 +20,7 @@ from veriformer.verify.engine.advice import as_advice
 from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.plugin import report_outcome
-from veriformer.verify.engine.probe import domains
+from veriformer.verify.engine.probing import domains
 from veriformer.verify.engine.profiles import PROFILES
 from veriformer.verify.engine.run import loaded
 from veriformer.verify.judging.row import CheckRun

@@ -1,4 +1,4 @@
-"""From the word on the command line to the object under test."""
+"""From the word on the command line, or an object, to the target under test."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import inspect
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -21,13 +20,12 @@ from veriformer.verify.results.foreign import raised
 from veriformer.verify.targets.by_name import besides, by_name, offers_any
 from veriformer.verify.targets.claims import read_claims
 from veriformer.verify.targets.error import TargetError
-from veriformer.verify.targets.lookup import no_attribute, no_file, parted, unknown
+from veriformer.verify.targets.locating import located
 from veriformer.verify.targets.model_kinds import OPERATIONS as MODELS
 from veriformer.verify.targets.model_kinds import claims_of, provided
 from veriformer.verify.targets.portable import loading_lines
-from veriformer.verify.targets.source_files import definitions_of, file_alone, is_program, module_of, name_of
+from veriformer.verify.targets.source_files import file_alone, name_of
 from veriformer.verify.targets.target import Target
-from veriformer.verify.targets.trace_files import is_trace
 from veriformer.verify.targets.trainer_kinds import OPERATIONS as TRAINERS
 from veriformer.verify.targets.watch import watch_of
 
@@ -41,7 +39,11 @@ def load(spec: str, recognised: Recognition | None = None) -> Target:
     recognised: what was recognised of it before, which is bound again; otherwise code that was not written for the
     contract is looked at. Raises TargetError with the reason for anything that cannot be loaded, whatever it raised.
     """
-    implementation, loader = located(spec)
+    return target_of(*located(spec), spec, recognised)
+
+
+def target_of(implementation: object, loader: str, spec: str, recognised: Recognition | None = None) -> Target:
+    """Return what a word stands for as a target; loader: Python lines that bind it. Raises TargetError."""
     if recognised or needs_recognition(implementation):
         lines = f"from veriformer.verify import load\n\ntarget = load({spec!r}, "
         try:
@@ -62,21 +64,6 @@ def _watched(target: Target, found: object) -> Target:
         if operation is not None and watch is not None:
             watch.add_root(name, operation)
     return replace(target, watch=watch)
-
-
-def located(spec: str) -> tuple[object, str]:
-    """What a word stands for, as it is, and Python lines that bind ``target`` to it.
-
-    Raises TargetError with the reason for anything that cannot be loaded, whatever it raised.
-    """
-    try:
-        return resolve(spec)
-    except TargetError:
-        raise
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        raise TargetError(f"target {spec!r} could not be loaded, it raised {raised(error)}") from error
 
 
 def wrap(
@@ -139,57 +126,6 @@ def _recognised(implementation: object, spec: str, lines: str, recognised: Recog
     recognition = importlib.import_module("veriformer.verify.recognition.targets")
     target: Target = recognition.target_of(implementation, spec, lines, recognised)
     return target
-
-
-def resolve(spec: str) -> tuple[object, str]:
-    """The object that a word stands for, and Python lines that bind it to ``target``."""
-    shipped = targets.find(spec)
-    if shipped is not None:
-        return shipped(), f"from veriformer.verify import load\n\ntarget = load({spec!r}).implementation"
-    place, attribute = parted(spec)
-    module, lines = _of_file(place, attribute) if place.endswith((".py", ".json")) else _module(place, attribute, spec)
-    if not attribute:
-        return module, lines
-    if not hasattr(module, attribute):
-        raise TargetError(no_attribute(spec, place, attribute, dir(module)))
-    return getattr(module, attribute), lines
-
-
-def _of_file(place: str, attribute: str) -> tuple[ModuleType, str]:
-    return _file(place), loading_lines(Path(place).resolve(), attribute)
-
-
-def _file(place: str) -> ModuleType:
-    path = Path(place).resolve()
-    if not path.is_file():
-        raise TargetError(no_file(place))
-    if is_trace(path):
-        return module_of(path)
-    if is_program(path):
-        return definitions_of(path)
-    try:
-        return module_of(path)
-    except Exception as error:
-        # It may be a program that needs its data, whose functions and classes do not.
-        module = definitions_of(path, raised(error))
-        if not any(inspect.isfunction(x) or inspect.isclass(x) for x in vars(module).values()):
-            raise error from None
-        return module
-
-
-def _module(place: str, attribute: str, spec: str) -> tuple[ModuleType, str]:
-    if not all(part.isidentifier() for part in place.split(".")):
-        raise TargetError(unknown(spec))
-    if str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
-    try:
-        module = importlib.import_module(place)
-    except ModuleNotFoundError as error:
-        if error.name and (place == error.name or place.startswith(f"{error.name}.")):
-            raise TargetError(unknown(spec)) from error
-        raise
-    loaded = f"importlib.import_module({place!r})"
-    return module, f"import importlib\n\ntarget = {loaded}{'.' if attribute else ''}{attribute}"
 
 
 def _loader_of_object(implementation: object) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 
 from veriformer.verify.results.foreign import message_of
-from veriformer.verify.targets.trace_files import is_trace, trace_module
+from veriformer.verify.targets.trace_files import is_trace
 
 _ABOVE = 6
 """So many folders above a file are searched for what it imports."""
@@ -33,6 +33,8 @@ def module_of(path: Path) -> ModuleType:
     and in the folders above.
     """
     if is_trace(path):
+        from veriformer.verify.targets.trace_modules import trace_module  # which imports PyTorch
+
         return trace_module(path, _executed)
     try:
         return _with_neighbours(path)

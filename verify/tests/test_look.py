@@ -1,0 +1,40 @@
+"""A target is looked at in a process that loads it before the suite is imported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from veriformer.verify.engine import looking
+from veriformer.verify.engine.look import Asked, Look
+from veriformer.verify.targets.error import TargetError
+
+HEAVY = "import sys\n\nHEAVY = sorted({'torch', 'hypothesis'} & sys.modules.keys())\n"
+
+
+def test_a_file_that_raises_is_told_before_any_library_of_numbers_is_imported(tmp_path: Path) -> None:
+    file = tmp_path / "raises.py"
+    file.write_text(HEAVY + "raise ValueError(HEAVY)\n")
+    with pytest.raises(TargetError, match=r"ValueError: \[\] \(raises.py:4"), Look(str(file)) as look:
+        look.load()
+
+
+def test_what_a_file_sets_does_not_reach_the_imports_of_the_suite(tmp_path: Path) -> None:
+    file, others = tmp_path / "mine.py", tmp_path / "others"
+    others.mkdir()
+    (others / "hypothesis.py").write_text("raise ImportError('another')\n")
+    file.write_text(
+        f"import sys\nimport warnings\n\nwarnings.simplefilter('error')\nsys.path.insert(0, {str(others)!r})\n\n\n"
+        "def softmax(x, dim=-1):\n    return (x - x.logsumexp(dim, keepdim=True)).exp()\n"
+    )
+    with Look(str(file)).load() as look:
+        (described,) = look.describe(Asked("cpu", (), ("fp32",)))
+    assert described["implementation"]["target"] == str(file)
+
+
+@pytest.mark.parametrize(("beside", "hides"), [("queue.py", True), ("hypothesis.py", True), ("layers.py", False)])
+def test_a_file_beside_modules_of_known_names_is_loaded_after_them(tmp_path: Path, beside: str, hides: bool) -> None:
+    (tmp_path / "mine.py").write_text(HEAVY)
+    (tmp_path / beside).touch()
+    assert looking._hides_modules(str(tmp_path / "mine.py")) == hides

@@ -1,0 +1,78 @@
+"""The process that looks at a target. The target is loaded first: one that raises is answered without PyTorch."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+from veriformer.verify.engine.look import GO, Asked
+from veriformer.verify.judging import isolation
+from veriformer.verify.results.foreign import writable
+from veriformer.verify.targets.error import TargetError
+from veriformer.verify.targets.locating import located
+from veriformer.verify.targets.lookup import parted
+
+
+def main(spec: str, file: str) -> int:
+    """Load the target, then write its description into the file, and of each operation what is known.
+
+    The suite is imported between the two, as if the target had not been.
+    """
+    if sys.stdin.readline() != GO:
+        return 2
+    if _hides_modules(spec):
+        from veriformer.verify.engine import probing
+    before = [*sys.path]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            found, loader = located(spec)
+            Path(file).write_text("{}\n", encoding="utf-8")
+            with _undisturbed(before):
+                from veriformer.verify.engine import probing
+            asked = Asked(**json.loads(sys.stdin.readline()))
+            target = probing.describe_located(found, loader, spec, asked, caught, Path(file))
+        except TargetError as error:
+            print(writable(str(error)).replace("\n", " "), file=sys.stderr)
+            return 2
+    probing.find_out(target, asked, Path(file))
+    return 0
+
+
+def _hides_modules(spec: str) -> bool:
+    """Return whether a name beside the target is that of a module elsewhere, which the suite may want to import."""
+    place = Path(parted(spec)[0])
+    folder = place.resolve().parent if place.is_file() else Path.cwd()
+    others = [path for path in sys.path if Path(path or ".").resolve() != folder]
+    return bool(_names([folder]) & (sys.stdlib_module_names | _names(others)))
+
+
+def _names(folders: list[Path] | list[str]) -> set[str]:
+    """Return the names by which something in these folders might be imported."""
+    found: set[str] = set()
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            entries = [one for one in os.scandir(folder or ".") if one.is_dir() or one.name.endswith(".py")]
+            found |= {one.name.removesuffix(".py") for one in entries}
+    return found - {"__pycache__"}
+
+
+@contextlib.contextmanager
+def _undisturbed(path: list[str]) -> Iterator[None]:
+    """Import by this path of searches and with no warning made an error, and afterwards by what the target has set."""
+    present = [*sys.path]
+    sys.path[:] = path
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            yield
+    finally:
+        sys.path[:] = present
+
+
+if __name__ == "__main__":
+    isolation.run_and_leave(lambda: main(*sys.argv[1:]))

@@ -1,0 +1,83 @@
+"""From the word on the command line to what it stands for. PyTorch is imported where that imports it."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from veriformer.verify import targets
+from veriformer.verify.results.foreign import raised
+from veriformer.verify.targets.error import TargetError
+from veriformer.verify.targets.lookup import no_attribute, no_file, parted, unknown
+from veriformer.verify.targets.portable import loading_lines
+from veriformer.verify.targets.source_files import definitions_of, is_program, module_of
+from veriformer.verify.targets.trace_files import is_trace
+
+
+def located(spec: str) -> tuple[object, str]:
+    """What a word stands for, as it is, and Python lines that bind ``target`` to it.
+
+    Raises TargetError with the reason for anything that cannot be loaded, whatever it raised.
+    """
+    try:
+        return resolve(spec)
+    except TargetError:
+        raise
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise TargetError(f"target {spec!r} could not be loaded, it raised {raised(error)}") from error
+
+
+def resolve(spec: str) -> tuple[object, str]:
+    """The object that a word stands for, and Python lines that bind it to ``target``."""
+    shipped = targets.find(spec)
+    if shipped is not None:
+        return shipped(), f"from veriformer.verify import load\n\ntarget = load({spec!r}).implementation"
+    place, attribute = parted(spec)
+    module, lines = _of_file(place, attribute) if place.endswith((".py", ".json")) else _module(place, attribute, spec)
+    if not attribute:
+        return module, lines
+    if not hasattr(module, attribute):
+        raise TargetError(no_attribute(spec, place, attribute, dir(module)))
+    return getattr(module, attribute), lines
+
+
+def _of_file(place: str, attribute: str) -> tuple[ModuleType, str]:
+    return _file(place), loading_lines(Path(place).resolve(), attribute)
+
+
+def _file(place: str) -> ModuleType:
+    path = Path(place).resolve()
+    if not path.is_file():
+        raise TargetError(no_file(place))
+    if is_trace(path):
+        return module_of(path)
+    if is_program(path):
+        return definitions_of(path)
+    try:
+        return module_of(path)
+    except Exception as error:
+        # It may be a program that needs its data, whose functions and classes do not.
+        module = definitions_of(path, raised(error))
+        if not any(inspect.isfunction(x) or inspect.isclass(x) for x in vars(module).values()):
+            raise error from None
+        return module
+
+
+def _module(place: str, attribute: str, spec: str) -> tuple[ModuleType, str]:
+    if not all(part.isidentifier() for part in place.split(".")):
+        raise TargetError(unknown(spec))
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        module = importlib.import_module(place)
+    except ModuleNotFoundError as error:
+        if error.name and (place == error.name or place.startswith(f"{error.name}.")):
+            raise TargetError(unknown(spec)) from error
+        raise
+    loaded = f"importlib.import_module({place!r})"
+    return module, f"import importlib\n\ntarget = {loaded}{'.' if attribute else ''}{attribute}"
