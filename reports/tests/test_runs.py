@@ -14,6 +14,15 @@ def test_a_set_reads_back_as_its_runs(run, row, violation, save):
     assert as_set(found) == as_set(runs)
 
 
+def test_a_folder_stands_for_the_results_in_it(tmp_path, run, save):
+    save("1.json", run(target="a").to_dict())
+    save("2.json", as_set([run(target="b")]))
+    assert [r.implementation["target"] for r in read_results(tmp_path)] == ["a", "b"]
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match="got a folder without any"):
+        read_results(tmp_path / "empty")
+
+
 @pytest.mark.parametrize(
     "content", ["[]", "{", '{"schema": "other"}', '{"schema": "veriformer/results-set/1", "runs": [1]}', "\xff"]
 )

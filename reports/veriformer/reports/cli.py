@@ -18,10 +18,11 @@ SPECIFICATION = ("a specification", "veriformer/spec/1", "veriformer spec")
 """Files beside results: what each is, its schema, and the command whose --json writes it."""
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
+_FILES = click.Path(path_type=Path)
 
 
 @click.command()
-@click.argument("results", nargs=-1, required=True, type=_FILE, metavar="RESULTS.json…")
+@click.argument("results", nargs=-1, required=True, type=_FILES, metavar="RESULTS.json…")
 @click.option(
     "--benchmarks",
     type=_FILE,
@@ -46,7 +47,7 @@ def report(
     output: Path,
     sarif: Path | None,
 ) -> None:
-    """Write what was found as pages that a person reads.
+    """Write what was found as pages that a person reads; a folder stands for the results in it.
 
     \b
     The folder gets
@@ -123,13 +124,13 @@ def _write(inputs: Inputs, output: Path) -> None:
 
 
 @click.command()
-@click.argument("old", type=_FILE, metavar="OLD.json")
-@click.argument("new", type=_FILE, metavar="NEW.json")
+@click.argument("old", type=_FILES, metavar="OLD.json")
+@click.argument("new", type=_FILES, metavar="NEW.json")
 @click.option("--json", "json_file", type=_FILE, help="Write the changes as JSON here.")
 @click.option("--markdown", type=_FILE, help="Write them as Markdown here, for the summary of a CI job or a comment.")
 @click.option("--html", type=_FILE, help="Write them as a page here.")
 def diff(old: Path, new: Path, json_file: Path | None, markdown: Path | None, html: Path | None) -> None:
-    """Compare two results files, or two sets of them: findings first, then rows, what is worse first.
+    """Compare two results files, sets of them or folders of either: findings first, then rows, what is worse first.
 
     \b
     Exit status: 0 nothing is worse, 1 a finding or a violated row is new, or evidence is lost (what passed is not

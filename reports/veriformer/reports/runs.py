@@ -51,7 +51,12 @@ def check_schema(path: Path, what: str, name: str, command: str) -> None:
 
 
 def read_results(path: Path) -> list[Results]:
-    """The runs in a results file or in a set of them. Raises ValueError that names the file."""
+    """The runs in a results file, in a set of them or in a folder of either. Raises ValueError that names the file."""
+    if path.is_dir():
+        files = sorted(path.glob("*.json"))
+        if not files:
+            raise ValueError(f"{path}: expected a file of results or a folder of them, got a folder without any")
+        return [run for file in files for run in read_results(file)]
     expected = f"a results file ({SCHEMA_NAME}), as 'veriformer verify' writes it with --json, or a set of them"
     document = read_json(path, expected)
     members = document.get("runs") if document.get("schema") == SET_SCHEMA_NAME else [document]
