@@ -13,8 +13,6 @@ from enum import StrEnum
 from math import exp, inf, log, pi, sqrt
 from statistics import mean, median, stdev
 
-from scipy import stats
-
 _OF_A_NORMAL = 1.4826
 """The standard deviation of a normal distribution over its median deviation."""
 
@@ -122,6 +120,8 @@ def _interval(ratios: Sequence[float], error: float) -> tuple[float, float, floa
     centre = mean(ratios)
     if len(ratios) < 2:
         return centre, -inf, inf
+    from scipy import stats  # which takes half a second, and who reads what was measured needs none of it
+
     half = float(stats.t.ppf(1 - error, len(ratios) - 1)) * stdev(ratios) / len(ratios) ** 0.5
     return centre, centre - half, centre + half
 
