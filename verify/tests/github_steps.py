@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ class Job:
     environment: dict[str, str]
     steps: dict[str, dict[str, Any]] = field(default_factory=dict)
     used: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
     log: str = ""
     failed: bool = False
     processor_s: float = 0.0
@@ -60,7 +62,9 @@ class Job:
         if (self.failed and not always) or not self._value(condition):
             return
         record = self.steps.setdefault(step.get("id", ""), {})
+        begun = time.perf_counter()
         ok = self._uses(step, record) if "uses" in step else self._bash(step, record)
+        self.seconds[step["name"]] = time.perf_counter() - begun
         record["outcome"] = "success" if ok else "failure"
         self.failed |= not ok and not step.get("continue-on-error")
 
