@@ -47,7 +47,9 @@ def report(
     output: Path,
     sarif: Path | None,
 ) -> None:
-    """Write what was found as pages that a person reads; a folder stands for the results in it.
+    """Write what was found as pages that a person reads.
+
+    A folder stands for the results in it.
 
     \b
     The folder gets
@@ -130,7 +132,7 @@ def _write(inputs: Inputs, output: Path) -> None:
 @click.option("--markdown", type=_FILE, help="Write them as Markdown here, for the summary of a CI job or a comment.")
 @click.option("--html", type=_FILE, help="Write them as a page here.")
 def diff(old: Path, new: Path, json_file: Path | None, markdown: Path | None, html: Path | None) -> None:
-    """Compare two results files, sets of them or folders of either: findings first, then rows, what is worse first.
+    """Compare two results files, sets or folders of them: findings first, then rows, what is worse first.
 
     \b
     Exit status: 0 nothing is worse, 1 a finding or a violated row is new, or evidence is lost (what passed is not

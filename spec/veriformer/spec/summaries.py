@@ -5,7 +5,7 @@ SUMMARIES = {
     "campaign": "Run targets under new seeds for some hours, most where most is still to be seen, and say what may be "
     "missed.",
     "compare": "Do two implementations of anything agree?",
-    "diff": "Compare two results files, or two sets of them: findings first, then rows, what is worse first.",
+    "diff": "Compare two results files, sets or folders of them: findings first, then rows, what is worse first.",
     "explain": "Explain a name that a run gives or takes.",
     "inspect": "Say what is recognised in a file, a module, a package or a class.",
     "merge": "Put the parts of a run together, as if one machine had run it all.",
