@@ -400,7 +400,7 @@ def test_no_line_is_wider_than_the_terminal_and_colours_are_for_terminals_only()
 
 def progress(some: list[Result], capsys: pytest.CaptureFixture[str], **options: Any) -> list[str]:
     """Return the text that is told while these rows come in."""
-    with Live(len(some), "mine.py", **options) as live:
+    with Live([one.operation for one in some], "mine.py", **options) as live:
         for one in some:
             live.tell(one)
     return capsys.readouterr().err.splitlines()
@@ -418,6 +418,13 @@ def test_a_row_that_fails_is_told_of_at_once(capsys: pytest.CaptureFixture[str])
     assert second.startswith("     FAIL attention.mask[fp32-cpu] long long")
     assert len(second) <= 160
     assert last == "mine.py: 4/4  fail 2  advice 1"
+
+
+def test_rows_of_operations_that_are_not_provided_are_not_waited_for(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [row(), failing(), *(row(f"rope.{i}", status=Status.NOT_PROVIDED) for i in "abc")]
+    first, _, last = progress(rows, capsys, lacking={"rope": "it is not there"})
+    assert first == "mine.py: 2 rows; 3 are of operations that it does not provide"
+    assert last == "mine.py: 2/2  fail 1"
 
 
 def test_of_many_rows_that_fail_some_are_told_of_and_all_if_asked(capsys: pytest.CaptureFixture[str]) -> None:

@@ -90,7 +90,9 @@ def _run(request: Request, first: Look | None = None) -> _Ran:
         show_recognised(described.recognised, request.target, console())
         waive: Callable[[results.Result], results.Result] = partial(waivers.apply, waivers=waived, today=date.today())
         title = f"{request.target} (part {part})" if part else request.target
-        with Live(len(rows) - len(journal.results()), title, rows=request.every_row) as live:
+        finished = journal.results()
+        pending = [row.check.operation for row in rows if row.key not in finished]
+        with Live(pending, title, rows=request.every_row, lacking=described.lacking) as live:
             limit = Limit(request.most, live.tell)
             found, stopped = how.run(plan, described, journal, lambda result: limit.tell(waive(result)))
         if limit.reason is not None:

@@ -6,7 +6,7 @@ import contextlib
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -70,12 +70,14 @@ class Live:
     """Progress of a run: a bar on a terminal, elsewhere a line now and then, with the rows counted by what became of
     them. The first rows that fail are told of at once.
 
-    rows: tell of every such row.
+    rows: tell of every such row. lacking: operations that the target does not provide; their rows are not waited for.
     """
 
-    def __init__(self, total: int, title: str, *, rows: bool = False) -> None:
+    def __init__(self, pending: Sequence[str], title: str, *, rows: bool = False, lacking: Container[str] = ()) -> None:
         self.console = console()
-        self.total = total
+        self.lacking = lacking
+        self.total = total = sum(operation not in lacking for operation in pending)
+        self.besides = len(pending) - total
         self.title = one_line(title, 80)
         self.rows = rows
         self.done = 0
@@ -95,7 +97,8 @@ class Live:
     def __enter__(self) -> Live:
         self._bar.start()
         if not self.console.is_terminal:
-            self.console.print(f"{self.title}: {self.total} rows", markup=False)
+            besides = f"; {self.besides} are of operations that it does not provide" if self.besides else ""
+            self.console.print(f"{self.title}: {self.total} rows{besides}", markup=False)
         return self
 
     def __exit__(
@@ -105,6 +108,8 @@ class Live:
 
     def tell(self, result: Result) -> None:
         """Count a finished row."""
+        if result.operation in self.lacking:
+            return
         self.done += 1
         self.counts[result.status] += 1
         note = "  ".join(f"{status} {count}" for status, count in self.counts.items() if status is not Status.PASS)
