@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -9,8 +10,12 @@ import pytest
 import torch
 
 from veriformer.verify import bind
+from veriformer.verify.forms.afresh import WITHOUT
+from veriformer.verify.forms.binding import bound
+from veriformer.verify.forms.interleaving import nearly_equal
 from veriformer.verify.forms.pin import Pin
 from veriformer.verify.forms.size_names import size_of
+from veriformer.verify.recognition.candidates import resolved
 from veriformer.verify.recognition.recognise import Recognised, recognise
 from veriformer.verify.targets.locating import resolve
 from veriformer.verify.targets.source_files import module_of
@@ -105,6 +110,23 @@ def test_a_last_layer_whose_bias_is_held_says_so(name: str, told: tuple[str, ...
 def test_a_head_by_itself_is_judged_by_the_scale_of_its_own_width() -> None:
     (pin,) = found("held_otherwise", "HeadScaledByWidth").pins
     assert (pin.operation, pin.everywhere) == ("multi_head_attention", False)
+
+
+@pytest.mark.parametrize(("name", "surroundings"), [("CausalAttention", None), ("FaultyCausalAttention", WITHOUT)])
+def test_what_runs_where_a_library_lacks_something_is_judged_where_it_is_wrong(
+    name: str, surroundings: str | None
+) -> None:
+    (pin,) = found("libraries_of_two_kinds", name).pins
+    assert (pin.operation, pin.everywhere) == ("multi_head_attention", True)
+    assert pin.readings.get("surroundings") == surroundings
+    assert pin.deviations == (("surroundings",) if surroundings else ())
+    attention, fused = (
+        bound(one, resolved(module_of(HERE / "libraries_of_two_kinds.py"), name))
+        for one in (pin, replace(pin, readings={key: x for key, x in pin.readings.items() if key != "surroundings"}))
+    )
+    x, w = torch.randn(1, 3, 4), torch.eye(4)
+    results = [one(x, w, w, w, w, num_heads=2, is_causal=True) for one in (attention, fused)]
+    assert nearly_equal(*results) == (surroundings is None)
 
 
 def test_heads_without_a_projection_are_called_one_by_one_and_projected() -> None:

@@ -37,6 +37,18 @@ def test_queries_and_keys_are_turned_each_by_its_own(name: str, wrong: str, aske
     assert bool((other == right).all(-1).any())
 
 
+def test_a_table_that_grows_is_made_short_and_positions_are_given_as_stated_and_left_out() -> None:
+    module = module_of(FILE)
+    (pin,) = recognise(module.GrowingRotary).pins
+    assert (pin.operation, pin.everywhere, pin.conventions) == ("rope", True, {})
+    assert (pin.readings["rows"], pin.readings["table"]) == ("[B,n]", "grows")
+    x = torch.randn(2, 3, 7, 8, generator=torch.Generator().manual_seed(0))
+    for positions in (torch.arange(7), torch.arange(1, 8)):
+        right, other = (bound(pin, resolved(module, f"{name}GrowingRotary"))(x, positions) for name in ("", "Tardily"))
+        assert nearly_equal(other[..., :-1, :], right[..., :-1, :])
+        assert not nearly_equal(other, right)
+
+
 AT = """
 import torch
 

@@ -59,3 +59,45 @@ def apply_rotary_emb(query, key, rope, interleave):
 
 def mix_up_rotary_emb(query, key, rope, interleave):
     return turned(query, query, rope, interleave), turned(key, query, rope, interleave)
+
+
+class GrowingRotary(nn.Module):
+    """A rotary embedding whose tables grow, called with the positions of each text or without any."""
+
+    def __init__(self, width, *, seq_len=512, base=10000):
+        super().__init__()
+        self.register_buffer("theta", float(base) ** (-torch.arange(0, width, 2) / width), persistent=False)
+        self.make(seq_len)
+
+    def make(self, length):
+        angles = torch.outer(torch.arange(length), self.theta)
+        self.table = torch.polar(torch.ones_like(angles), angles)
+
+    def longest(self, n):
+        return n
+
+    def forward(self, input: torch.Tensor, *, positions: torch.Tensor | None = None):
+        """Turn an array.
+
+        Shapes:
+            input - (batch_size, num_heads, seq_len, width)
+            positions - (batch_size, seq_len)
+        """
+        batch, _, n, width = input.shape
+        longest = self.longest(n if positions is None else int(positions.max()) + 1)
+        if len(self.table) < longest:
+            self.make(longest)
+        table = self.table[:n] if positions is None else self.table[positions.view(-1)].view(batch, 1, n, width // 2)
+        pairs = torch.complex(*input.unflatten(-1, (-1, 2)).unbind(-1))
+        return torch.view_as_real(pairs * table.to(pairs.dtype)).flatten(-2)
+
+
+class TardilyGrowingRotary(GrowingRotary):
+    """Its table grows by a place too few, and the last place is the one before."""
+
+    def longest(self, n):
+        return n - 1
+
+    def make(self, length):
+        super().make(length)
+        self.table = torch.cat((self.table, self.table[-1:]))

@@ -7,7 +7,7 @@ import copy
 import dataclasses
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -38,6 +38,63 @@ def given(candidate: Candidate, *, built: bool, name: str, value: Any) -> Iterat
                 setattr(kind, method, before)
             else:
                 delattr(kind, method)
+
+
+Surroundings = contextlib.AbstractContextManager[Candidate]
+"""A context in which the code of the candidate that it gives finds other things around it."""
+
+
+def surroundings(
+    candidate: Candidate, names: Collection[str]
+) -> dict[str, contextlib.AbstractContextManager[Candidate]]:
+    """Return, in words, contexts in which code finds its surroundings otherwise: libraries without the functions that
+    its module asks for by ``hasattr``, and each flag of its module at its other value. names: that the code reads."""
+    own = _globals_of(candidate)
+    found: dict[str, Surroundings] = {WITHOUT: standing_for(candidate, "hasattr", _lacks)} if "hasattr" in names else {}
+    flags = {name: value for name, value in own.items() if isinstance(value, bool) and name in names}
+    return found | {f"{name} = {not x}": standing_for(candidate, name, not x) for name, x in flags.items()}
+
+
+def _globals_of(candidate: Candidate) -> dict[str, Any]:
+    """Return the names of the module by which the code of a candidate is run."""
+    thing = candidate.thing
+    own = (x for kind in inspect.getmro(thing) for x in vars(kind).values()) if candidate.is_class else [thing]
+    functions = (inspect.unwrap(one) for one in own if inspect.isfunction(one))
+    return next((one.__globals__ for one in functions), {})
+
+
+WITHOUT = "libraries without what hasattr asks for"
+
+
+def _lacks(thing: Any, name: str) -> bool:
+    return hasattr(thing, name) and not inspect.ismodule(thing)
+
+
+def calling_in(words: str, function: Callable[..., Any], candidate: Candidate) -> Callable[..., Any]:
+    """Return the function with each of its calls in the surroundings that ``surroundings`` gives in these words."""
+
+    @functools.wraps(function)
+    def call(*arguments: Any, **options: Any) -> Any:
+        names = {"hasattr", words.partition(" ")[0]}
+        with surroundings(candidate, names)[words]:
+            return function(*arguments, **options)
+
+    call.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+    return call
+
+
+@contextlib.contextmanager
+def standing_for(candidate: Candidate, name: str, value: Any) -> Iterator[Candidate]:
+    """Let a name of the module stand for this value, for all that is made and called inside."""
+    own = _globals_of(candidate)
+    before = {name: own[name]} if name in own else {}
+    with _without_instances():
+        own[name] = value
+        try:
+            yield candidate
+        finally:
+            del own[name]
+            own.update(before)
 
 
 def _find_method(kind: type, argument: str) -> str:

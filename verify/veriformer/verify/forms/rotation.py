@@ -91,6 +91,10 @@ def own_frequencies(turn: Callable[..., Tensor]) -> dict[str, Callable[..., Tens
 RIVALS = {"pairs that come in side by side and go out by halves": taken_apart}
 
 
+ROWS = ("[n]", "[B,n]")
+"""Axes of the positions that code is given."""
+
+
 def places(positions: Tensor, n: int) -> Tensor:
     """Positions as one row of n for the whole call. Raises NotOffered for others than whole numbers from 0 on."""
     rows = positions.reshape(-1, positions.shape[-1])

@@ -82,6 +82,12 @@ def maker_beside(candidate: Candidate, count: int) -> Maker | None:
     return _FOUND[key]
 
 
+def makers_of(candidate: Candidate) -> set[str]:
+    """Return the names of the siblings that were found to make the tables of a candidate."""
+    makers = (one for key, one in _FOUND.items() if key[:2] == (candidate.thing, candidate.module))
+    return {one.candidate.name for one in makers if one is not None}
+
+
 def _makers(candidate: Candidate, count: int) -> Iterator[Maker]:
     said = ""
     for name, x in candidate.siblings().items():

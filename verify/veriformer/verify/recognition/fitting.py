@@ -83,10 +83,12 @@ def target_of(operation: str, function: Callable[..., Any], conventions: Mapping
 class Fitting:
     """The calls of one operation by one signature, drawn once for all readings that share it.
 
-    answers: the format in which some reading was answered, which is asked for alone from then on.
+    avoided: names of features that no call has. answers: the format in which some reading was answered, which is asked
+    for alone from then on.
     """
 
     operation: OpInfo
+    avoided: frozenset[str] = frozenset()
     calls: dict[Any, list[Call]] = field(default_factory=dict)
     answers: list[str] = field(default_factory=list)
 
@@ -105,7 +107,7 @@ class Fitting:
     def _plain(self, target: Target) -> Target:
         """A target that is asked for no features which modules that hold their weights hardly ever have."""
         known = {one.name for one in features(self.operation.name)}
-        avoided = dict.fromkeys(known & _AVOIDED, "") if HEADS_OF_ITS_OWN in known else {}
+        avoided = dict.fromkeys(known & _AVOIDED if HEADS_OF_ITS_OWN in known else known & self.avoided, "")
         return target.within({self.operation.name: Domain(refused=avoided)}) if avoided else target
 
     def answered(self, function: Callable[..., Any], conventions: Mapping[str, str]) -> list[Arguments]:
@@ -117,6 +119,19 @@ class Fitting:
             if key[0] in self.answers and key[2:4] == same:
                 found += [call.arguments for call in calls if _answer(target, call)[0] is not None]
         return found
+
+    def refused(self, function: Callable[..., Any], conventions: Mapping[str, str]) -> frozenset[str]:
+        """Return the features of shapes that calls can be drawn without, where no call that has one was answered."""
+        target = self._plain(target_of(self.operation.name, function, conventions))
+        calls = self._drawn(self.answers[0], target, conventions) if self.answers else []
+        answered = [_answer(target, call)[0] is not None for call in calls]
+        shapes = [one for one in features(self.operation.name) if one.name in AVOIDED]
+        has = {one.name: [one.present(call.arguments) for call in calls] for one in shapes}
+        return frozenset(
+            name
+            for name, held in has.items()
+            if any(held) and not any(x and y for x, y in zip(held, answered, strict=True))
+        )
 
     def asked(self, function: Callable[..., Any], every: int) -> tuple[int, int]:
         """Of every so many calls, in the first format that there is: how many were answered, and how many came as

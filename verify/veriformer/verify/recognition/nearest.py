@@ -55,8 +55,22 @@ def nearest(
 ) -> Reading:
     """The reading that fits everywhere, else the one that explains most; of equal ones the contract's own.
 
-    drawn: the calls of the operation, where another candidate was tried on them.
+    Where most calls are refused for the shapes that they have, it is the nearest on calls of other shapes. drawn: the
+    calls of the operation, where another candidate was tried on them.
     """
+    found = _nearest(form, candidate, match, pinned, drawn)
+    if form.judge is not None or found.fit.raised <= found.fit.answered:
+        return found
+    fitting = Fitting(OPERATION[form.operation])
+    function = form.bind(candidate, found.readings)
+    fitting.fit(function, found.conventions)
+    refused = fitting.refused(function, found.conventions)
+    return _nearest(form, candidate, match, pinned, replace(fitting, calls={}, avoided=refused)) if refused else found
+
+
+def _nearest(
+    form: Form, candidate: Candidate, match: Match, pinned: Mapping[str, str], drawn: Fitting | None
+) -> Reading:
     fitting = (drawn or Fitting(OPERATION[form.operation])) if form.judge is None else None
     known = conventions_of(form, match)
     conventions = list(choices_of(known, pinned, ""))

@@ -9,15 +9,17 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from veriformer.verify.forms.binding import bound
+from veriformer.verify.forms.binding import SURROUNDINGS, bound
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.configs import RATED
 from veriformer.verify.forms.form import NEAR, UNKNOWN, Fit, Form, Unfit
 from veriformer.verify.forms.meanings import BUILT
 from veriformer.verify.forms.pin import Pin
 from veriformer.verify.forms.registry import every_form
+from veriformer.verify.forms.table_makers import makers_of
 from veriformer.verify.recognition.by_behaviour import read
 from veriformer.verify.recognition.candidates import candidates
+from veriformer.verify.recognition.elsewhere import names_in, wrong_elsewhere
 from veriformer.verify.recognition.fitting import Fitting
 from veriformer.verify.recognition.nearest import OPERATION, Reading, choices_of
 from veriformer.verify.recognition.unread import unexplained, unread
@@ -76,7 +78,15 @@ def recognise(
         refused += against
         if not found and not against and not candidate.is_module:
             unknown.append(candidate.name)
-    return Recognised(tuple(_fullest_first(known)), tuple(refused), tuple(unknown))
+    inside = _called_by([candidate for _, candidate in known])
+    told = (replace(one, named=False) if one.name in inside else one for one in refused)
+    return Recognised(tuple(_fullest_first(known)), tuple(told), tuple(unknown))
+
+
+def _called_by(known: Sequence[Candidate]) -> set[str]:
+    """Return the names that the code of what was recognised mentions, and those of the makers of its tables: what they
+    stand for is judged inside of it."""
+    return {name for candidate in known for name in (*makers_of(candidate), *names_in(candidate))}
 
 
 def _fullest_first(known: Sequence[tuple[Pin, Candidate]]) -> Iterator[Pin]:
@@ -106,7 +116,7 @@ def of_candidate(candidate: Candidate, pinned: Mapping[str, str]) -> tuple[list[
             continue
         found, reason = _read(form, candidate, pinned)
         if found is None:
-            refused += [Unrecognised(candidate.name, form.operation, reason)] if reason else []
+            refused += [Unrecognised(candidate.name, form.operation, reason, named=True)] if reason else []
         elif reason:
             named += [Unrecognised(candidate.name, form.operation, reason, named=True)] if found.match.named else []
         elif form.beside:
@@ -114,7 +124,7 @@ def of_candidate(candidate: Candidate, pinned: Mapping[str, str]) -> tuple[list[
         elif best is None or _preferred(found, best):
             best = found
     if best is not None:
-        return [_pin(best)], []
+        return [_pin(wrong_elsewhere(best))], []
     if beside:
         return _pins_beside(list(beside.values())), [one for one in named if one.operation not in beside]
     return [], (named[-1:] or refused[:1])
@@ -276,6 +286,7 @@ def _is_close(fit: Fit) -> bool:
 def _deviations(found: Reading) -> tuple[str, ...]:
     """The readings that are not the contract's."""
     first = {name: values[0] for name, values in found.match.readings.items() if name not in found.form.neutral}
+    first[SURROUNDINGS] = ""
     return tuple(name for name, value in found.readings.items() if value not in (first.get(name, value), UNKNOWN))
 
 

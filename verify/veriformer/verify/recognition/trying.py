@@ -7,6 +7,7 @@ import dataclasses
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from itertools import islice
 from types import SimpleNamespace
@@ -16,7 +17,7 @@ from hypothesis.errors import UnsatisfiedAssumption
 
 from veriformer.verify.domain.probe import Probe
 from veriformer.verify.domain.sample import Sample
-from veriformer.verify.forms.afresh import given
+from veriformer.verify.forms.afresh import given, surroundings
 from veriformer.verify.forms.binding import bound
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.configs import config_class
@@ -42,7 +43,8 @@ SECONDS = 8.0
 
 
 def try_others(probe: Probe) -> None:
-    """Give the parameters that were always given one value another one, on calls that were right.
+    """Give the parameters that were always given one value another one, on calls that were right; and call the code as
+    if it stood in other surroundings.
 
     Where all of them are right as well, the parameter was varied, and what ran with it has run. Where one is not, what
     the parameter does is not known.
@@ -62,9 +64,14 @@ def try_others(probe: Probe) -> None:
         for value in [*values, *_left_out(code.candidate, parameter, words)]:
             if time.process_time() > until:
                 return
-            found = _tried(_Try(probe, code, parameter, value, samples), watch)
-            if found is not None:
+            other = given(code.candidate, built=parameter[0] == BUILT, name=parameter[1], value=value)
+            found = _tried(_Try(probe, code, other, samples), watch)
+            if found is not None and _was_given(parameter, value, found):
                 seen.add(found)
+    for changed in surroundings(code.candidate, seen.names).values():
+        found = _tried(_Try(probe, code, changed, samples), watch) if time.process_time() < until else None
+        if found is not None:
+            seen.add(found)
 
 
 def _left_out(candidate: Candidate, parameter: Parameter, words: Collection[str]) -> list[None]:
@@ -91,10 +98,11 @@ class _Code:
 
 @dataclass(frozen=True)
 class _Try:
+    """changed: a context in which the candidate that it gives is another one."""
+
     probe: Probe
     code: _Code
-    parameter: Parameter
-    value: Any
+    changed: AbstractContextManager[Candidate]
     samples: list[Sample]
 
 
@@ -134,25 +142,27 @@ def _read(pin: Pin, candidate: Candidate) -> Iterator[Any]:
 
 
 def _tried(trying: _Try, watch: Watch) -> Seen | None:
-    """What ran with this value, where the code was given it and every call was right; None where not."""
+    """Return what ran of the changed code, where every call was right; None where not."""
     operation = trying.probe.operation.name
     kept = watch.seen.pop(operation)
-    place, name = trying.parameter
-    changed = given(trying.code.candidate, built=place == BUILT, name=name, value=trying.value)
     try:
-        with warnings.catch_warnings(), changed as candidate:
+        with warnings.catch_warnings(), trying.changed as candidate:
             warnings.simplefilter("ignore")
             functions = trying.code.bind(candidate)
             while not _agrees(trying, functions):
                 watch.seen.pop(operation, None)
-        found = watch.seen.get(operation, Seen())
+        return watch.seen.get(operation, Seen())
     except Exception:  # no other reading is left, or it cannot be built so
         return None
     finally:
         watch.seen[operation] = kept
-    words = found.values.get(trying.parameter, set())
-    replaced = trying.value is None and "." in name and bool(words)  # a configuration makes another value of none
-    return found if in_words(trying.value) in words or replaced else None
+
+
+def _was_given(parameter: Parameter, value: Any, found: Seen) -> bool:
+    """Return whether the code was given this value: its own calls may leave a parameter out."""
+    words = found.values.get(parameter, set())
+    replaced = value is None and "." in parameter[1] and bool(words)  # a configuration makes another value of none
+    return in_words(value) in words or replaced
 
 
 def _agrees(trying: _Try, functions: Iterator[Any]) -> bool:

@@ -42,6 +42,9 @@ JOINED = "[B,n,H·d]"
 SCALES = ("1/√d_k by itself", "given in every call")
 """What a function does whose scale has a number for its default: scale by 1/√d_k besides, or leave it to callers."""
 
+SCALED = ("multiplied by it", "divided by it")
+"""What scores are by the scale that a function is told: some are told √d_k, and not its inverse."""
+
 _TENSORS = {"q": QUERY, "k": KEY, "v": VALUE}
 _WORDS = {"attention", "attn", "sdpa", "sdp"}
 _OTHERS = {"linear", "performer", "additive", "bahdanau", "luong", "differential", "cosine", "latent"}
@@ -72,6 +75,8 @@ def _match(candidate: Candidate) -> Match | None:
         readings |= {"mask": MASKS, "mask_axes": _AXES[:1] if flat else _AXES}
     if "scale" in found and _is_number(candidate.parameters[found["scale"]].default):
         readings["scale"] = SCALES
+    if "scale" in found:
+        readings["scores"] = SCALED
     told = ("it is always causal, and is judged with is_causal=True alone",) if causality == (ALWAYS,) else ()
     return Match(named, readings, told)
 
@@ -131,7 +136,7 @@ def _standing(
     found |= {names["heads"]: heads[0]} if "heads" in names else {}
     found |= {names["groups"]: heads[1]} if "groups" in names else {}
     if defaults.get("scale") is inspect.Parameter.empty or (readings or {}).get("scale") == SCALES[1]:
-        found[names["scale"]] = d_k**-0.5
+        found[names["scale"]] = _scale(d_k**-0.5, readings or {})
     if "is_causal" in names and defaults["is_causal"] not in (False, None):  # none at all, or causal by itself
         found[names["is_causal"]] = False
     return found
@@ -178,7 +183,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Any]:
             if role == "mask" and value is not None:
                 theirs[names[role]] = _mask(value, q, k, readings)
             elif value is not None and value is not False:
-                theirs[names[role]] = value
+                theirs[names[role]] = _scale(value, readings) if role == "scale" else value
         result: Tensor = first(function_of(q)(**theirs))
         if readings["layout"] == JOINED:
             return result.reshape(*result.shape[:-1], heads[0], -1).transpose(1, 2)
@@ -193,6 +198,14 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Any]:
     if always:
         function.refused = {"the default of is_causal": "it is always causal"}  # type: ignore[attr-defined]
     return function
+
+
+def _scale(scale: float, readings: Readings) -> float:
+    if readings.get("scores") != SCALED[1]:
+        return scale
+    if scale == 0:
+        raise NotOffered("scale: scores are divided by what it is told, and no number gives 0")
+    return 1 / scale
 
 
 def _given(x: Tensor, layout: str) -> Tensor:
@@ -214,6 +227,8 @@ def _flat(
     if given.get("mask") is not None:
         theirs[names["mask"]] = _mask(given["mask"], tensors["q"], tensors["k"], readings).flatten(0, 1)
     told = {names[role]: x for role, x in given.items() if role != "mask" and x is not None and x is not False}
+    if given.get("scale") is not None:
+        told[names["scale"]] = _scale(given["scale"], readings)
     options = {**standing, **told}
     if any(isinstance(x, Tensor) for x in options.values()):
         raise NotOffered("bias: the code knows no heads")
@@ -272,7 +287,7 @@ FORM = Form(
     name="functions/qkv_attention",
     operation="attention",
     says="(query, key, value, mask=None, …) → the result, or (result, weights)",
-    neutral=("mask_axes", "causal"),
+    neutral=("mask_axes", "causal", "scores"),
     told_by={"mask": lambda candidate, arguments, readings: hides_some(arguments.get("mask"))},
     match=_match,
     bind=_bind,

@@ -18,6 +18,7 @@ from veriformer.verify.forms.rotation import (
     LAYOUTS,
     POSITIONS,
     RIVALS,
+    ROWS,
     STARTS,
     WORDS,
     own_frequencies,
@@ -30,8 +31,6 @@ from veriformer.verify.forms.stated_shapes import agreeing, stated_axes
 from veriformer.verify.forms.table_places import is_contiguous
 
 _X = ("x", "t", "q", "input", "tensor", "x_", "query", "X", "vec", "embeddings")
-ROWS = ("[n]", "[B,n]")
-"""Axes of the positions that it is given."""
 
 
 def _roles(candidate: Candidate) -> dict[str, str] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from veriformer.verify.forms.candidate import Candidate
-from veriformer.verify.forms.construction import built, name_of_size
+from veriformer.verify.forms.construction import built, name_of_size, takes_size
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings, Unfit
 from veriformer.verify.forms.holding import Holder, first
 from veriformer.verify.forms.interleaving import interleave_rows
@@ -21,6 +22,7 @@ from veriformer.verify.forms.rotation import (
     LONGEST,
     POSITIONS,
     RIVALS,
+    ROWS,
     STARTS,
     WORDS,
     own_frequencies,
@@ -29,7 +31,11 @@ from veriformer.verify.forms.rotation import (
     turn_each,
 )
 from veriformer.verify.forms.signatures import KEY, QUERY, first_input, roles
+from veriformer.verify.forms.stated_shapes import agreeing, stated_axes
 from veriformer.verify.forms.table_places import is_contiguous
+
+GROWS, SHORT = "grows", 3
+"""A table that is made longer when a longer sequence comes, and for how many positions such a one is made here."""
 
 _METHODS = ("rotate_queries_or_keys", "forward", "__call__", "rotate", "apply_rotary_emb", "apply_rotary")
 
@@ -41,16 +47,37 @@ def _match(candidate: Candidate) -> Match | None:
         return None
     method = _method(candidate)
     if method is None:
-        return None
+        raise Unfit(f"none of its methods is one that turns features: {', '.join(_METHODS)}")
+    names = _roles(candidate.parameters_of(method)) or {}
+    rows = agreeing(ROWS, stated_axes(candidate, names["positions"])) if "positions" in names else ROWS[:1]
+    x, row = torch.ones(2, 5, 5, 8), torch.arange(5)
+    row = row if rows == ROWS else _as_rows(row, rows[0], 2)
     made = built(candidate, _sizes(8))
     try:
         with torch.no_grad():
-            out = _turn(candidate, made, method, torch.ones(2, 4, 4, 8), torch.arange(4))
+            out = _turn(candidate, made, method, x, row)
     except Exception as error:
         raise Unfit(f"its {method} raised {type(error).__name__}: {str(error)[:80]}") from error
-    if not isinstance(out, Tensor) or out.shape != (2, 4, 4, 8):
+    if not isinstance(out, Tensor) or out.shape != x.shape:
         return None  # it gives tables, and something else turns by them
-    return Match(True, {"layout": LAYOUTS})
+    readings = {"layout": LAYOUTS, **({"rows": rows} if "positions" in names else {})}
+    grows = takes_size(candidate, "length") and _grows(candidate, method, x, row)
+    return Match(True, {**readings, **({"table": (GROWS,)} if grows else {})})
+
+
+def _grows(candidate: Candidate, method: str, x: Tensor, row: Tensor) -> bool:
+    """Return whether an instance that is made for fewer positions answers all the same."""
+    try:
+        with torch.no_grad():
+            out = _turn(candidate, built(candidate, _sizes(x.shape[-1], SHORT)), method, x, row)
+    except Exception:  # refused, for whatever reason
+        return False
+    return isinstance(out, Tensor) and out.shape == x.shape
+
+
+def _as_rows(row: Tensor, rows: str, count: int) -> Tensor:
+    """Return positions as they are given: one row for all texts, or one of each."""
+    return row if rows == ROWS[0] else row.repeat(count, 1)
 
 
 def _method(candidate: Candidate) -> str | None:
@@ -69,11 +96,12 @@ def _roles(parameters: Parameters) -> dict[str, str] | None:
     return roles(parameters, {"q": QUERY, "k": KEY}, places) or first_input(parameters, places)
 
 
-def _turn(candidate: Candidate, made: Any, method: str, x: Tensor, row: Tensor) -> Any:
+def _turn(candidate: Candidate, made: Any, method: str, x: Tensor, row: Tensor | None) -> Any:
     """Return what it makes of features whose rows stand at positions from 0 on, or at those that it is given."""
     names = _roles(candidate.parameters_of(method)) or {}
-    given: dict[str, Any] = {names["positions"]: row} if "positions" in names else {}
-    given |= {names["start"]: int(row[0]) if is_contiguous(row) else 0} if "start" in names else {}
+    given: dict[str, Any] = {names["positions"]: row} if "positions" in names and row is not None else {}
+    if "start" in names:
+        given[names["start"]] = int(row[0]) if row is not None and is_contiguous(row) else 0
     call = getattr(made, method)
     if "q" not in names:
         return first(call(x, **given))
@@ -94,6 +122,13 @@ def _turn_last(candidate: Candidate, made: Any, method: str, x: Tensor, axis: in
     return torch.cat((others.narrow(axis, 0, last), queries), axis)
 
 
+def _may_leave_out(candidate: Candidate, method: str) -> bool:
+    """Return whether a call without positions is one from 0 on."""
+    parameters = candidate.parameters_of(method)
+    names = _roles(parameters) or {}
+    return "positions" in names and parameters[names["positions"]].default is None
+
+
 def _names_a_past(candidate: Candidate, method: str) -> bool:
     """Return whether the text of a method names a past."""
     try:
@@ -103,8 +138,8 @@ def _names_a_past(candidate: Candidate, method: str) -> bool:
     return "past" in text
 
 
-def _sizes(width: int) -> dict[str, Any]:
-    return {"width": width, "head_dim": width, "heads": 1, "length": LONGEST}
+def _sizes(width: int, length: int = LONGEST) -> dict[str, Any]:
+    return {"width": width, "head_dim": width, "heads": 1, "length": length}
 
 
 def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
@@ -115,11 +150,17 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
     def call(x: Tensor, positions: Tensor, **given: float) -> Tensor:
         row = places(positions, x.shape[-2])
         given_sizes = {} if base is None else {base: given["base"]}
-        module = _made(candidate, x.shape[-1], x.dtype, given_sizes)
+        sizes = _sizes(x.shape[-1], SHORT if readings.get("table") == GROWS else LONGEST)
+        module = _made(candidate, sizes, x.dtype, given_sizes)
         if "positions" in names or ("start" in names and is_contiguous(row)):
             turned, back = spread(x, readings["layout"])
-            result: Tensor = back(_turn(candidate, module, method, turned, row))
-            return result
+            axis = readings["layout"].strip("[]").split(",").index("B")
+            given_row = _as_rows(row, readings.get("rows", ROWS[0]), turned.shape[axis])
+            result: Tensor = _turn(candidate, module, method, turned, given_row)
+            from_the_start = _may_leave_out(candidate, method) and torch.equal(row, torch.arange(len(row)))
+            with torch.no_grad():
+                others = [_turn(candidate, module, method, turned, None)] if from_the_start else []
+            return back(interleave_rows(result, others))
         if len(set(row.tolist())) != row.numel():
             raise NotOffered("positions: each only once, for a sequence has each only once")
         n = int(row.max()) + 1 if row.numel() else 0
@@ -136,10 +177,11 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
     return offered("rope", call, ["base"] if base else [], defaults=shown)
 
 
-def _made(candidate: Candidate, width: int, dtype: torch.dtype, given: dict[str, Any]) -> Any:
-    if issubclass(candidate.thing, nn.Module):
-        return Holder.of(candidate).module(_sizes(width), dtype, **given)
-    return built(candidate, _sizes(width), given)
+def _made(candidate: Candidate, sizes: dict[str, Any], dtype: torch.dtype, given: dict[str, Any]) -> Any:
+    if not issubclass(candidate.thing, nn.Module):
+        return built(candidate, sizes, given)
+    module = Holder.of(candidate).module(sizes, dtype, **given)
+    return module if sizes["length"] == LONGEST else copy.deepcopy(module)  # each call finds the table as it was made
 
 
 FORM = Form(
