@@ -50,6 +50,9 @@ _WORDS = {"attention", "attn", "sdpa", "sdp"}
 _OTHERS = {"linear", "performer", "additive", "bahdanau", "luong", "differential", "cosine", "latent"}
 """Words of attention by other mathematics, unless it turns out to be the same."""
 
+_LEFT_OUT = ("bias", "softcap", "window")
+"""Options that are None where a call has none, though the code demands them."""
+
 _AXES = ("[B,H,n,n]", "[B,n,n]", "[n,n]")
 _FLAT = {"[BH,n,d]": 3, "[n,d]": 2}
 """Layouts of code that knows no heads, with their rank: batch and heads are one axis, or each head is a call."""
@@ -133,6 +136,8 @@ def _standing(
     """What stands for options that are left out, where the code must be told so: its width, its scale, no causality."""
     defaults = {role: candidate.parameters[name].default for role, name in names.items()}
     found: dict[str, Any] = {names["width"]: d_k} if "width" in names else {}
+    left = [role for role in _LEFT_OUT if defaults.get(role) is inspect.Parameter.empty]
+    found |= {names[role]: None for role in left}
     found |= {names["heads"]: heads[0]} if "heads" in names else {}
     found |= {names["groups"]: heads[1]} if "groups" in names else {}
     if defaults.get("scale") is inspect.Parameter.empty or (readings or {}).get("scale") == SCALES[1]:

@@ -49,6 +49,10 @@ ROLES = {
 }
 
 
+_KINDS = frozenset(("type", "method", "mode", "strategy", "style", "kind", "fn", "func", "schedule"))
+"""Words of an argument that says which kind of warmup there is."""
+
+
 def role_of(name: str) -> str:
     """The role of an argument by its name, or by the words of it; empty where it has none."""
     by_name = next((role for role, names in ROLES.items() if name in names), "")
@@ -56,7 +60,12 @@ def role_of(name: str) -> str:
         return by_name
     if size_of(name) == "width":
         return "d_model"
-    return "warmup_steps" if {"warm", "warmup"} & set(words(name)) else ""
+    own = set(words(name))
+    if not {"warm", "warmup"} & own or own & _KINDS:
+        return ""
+    if own & {"lr", "rate"}:
+        return "max_lr" if own & {"max", "peak"} else "first" if own & {"min", "init", "initial", "start"} else ""
+    return "warmup_steps"
 
 
 def find_roles(names: Iterable[str]) -> dict[str, str]:

@@ -27,8 +27,11 @@ _STEPS = ("step_and_update_lr", "step", "_update_learning_rate", "update_learnin
 _FIRST = ("last_iter", "last_step", "start_step", "init_step", "num_iters")
 """Steps that were taken before: none."""
 
-RATES = ("of the step taken", "of the next step")
-"""What the rate is after a call of step(): an object that sets it when it is made is a step ahead."""
+RATES = ("of the step taken", "of the next step", "of the step before")
+"""What the rate is after a call of step(): an object that sets it when it is made is a step ahead, as is one that takes
+the step that it is told for the last one; one that begins with its first call is a step behind."""
+
+_AHEAD = dict(zip(RATES, (0, -1, 1), strict=True))
 
 BEYOND = ("the lowest rate", "left out, for the cosine goes on as torch.optim.lr_scheduler.CosineAnnealingLR's does")
 """Rates after ``total_steps``, to which no training comes."""
@@ -58,30 +61,31 @@ def _match(candidate: Candidate, operation: str) -> Match | None:
     others = found.keys() - NEEDED[operation] - FIXED.keys()
     if not optimizer or not needed <= found.keys() or others:
         return None
-    style = _find_style(candidate)
+    style = _find_style(candidate, operation)
     demanded(_own(candidate), [optimizer, *found.values(), *_FIRST, *style])
     restarts = bool(_RESTARTS & set(candidate.words))
     told = ("beyond total_steps it starts again: what it gives there is left out, and 0 in its place",)
-    readings: dict[str, tuple[str, ...]] = {WORD + name: (_COSINE,) for name in style}
-    readings |= {"rate": RATES} if operation == "noam" else {}
+    readings: dict[str, tuple[str, ...]] = {WORD + name: (_SHAPES[operation],) for name in style}
+    readings |= {"rate": RATES[:2] if operation == "noam" else (RATES[0], RATES[2])}
     readings |= {"beyond": BEYOND} if operation == "warmup_cosine" and not restarts else {}
-    if style and operation != "warmup_cosine":
-        return None
     # Nothing but Noam's is made of an optimizer, a width and a warmup.
     named = bool(style) or operation == "noam" or names_schedule(candidate, operation)
     return Match(named, readings, told if restarts else ())
 
 
-_COSINE = "cosine"
+_SHAPES = {"warmup_cosine": "cosine", "warmup": "linear", "noam": "noam"}
+"""Words by which an object that knows several schedules is told which."""
 _STYLES = {"style", "type", "schedule", "mode"}
 
 
-def _find_style(candidate: Candidate) -> tuple[str, ...]:
+def _find_style(candidate: Candidate, operation: str) -> tuple[str, ...]:
     """Return the argument without a default, or with a word for it, that is compared with the word of the schedule."""
     if not candidate.is_class:
         return ()
-    codes = [x.__code__ for x in vars(candidate.thing).values() if inspect.isfunction(x)]
-    if not any(_COSINE in code.co_consts for code in codes):
+    functions = [x for kind in candidate.thing.__mro__ for x in vars(kind).values() if inspect.isfunction(x)]
+    known = {x for one in functions for x in one.__code__.co_consts}
+    named = [one.__globals__.get(name) for one in functions for name in one.__code__.co_names if name.isupper()]
+    if _SHAPES[operation] not in known and _SHAPES[operation] not in named:
         return ()
     own = {name: p.default for name, p in _own(candidate).items() if _STYLES & set(words(name))}
     words_for_it = (name for name, x in own.items() if x is inspect.Parameter.empty or isinstance(x, str))
@@ -107,16 +111,17 @@ def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[
         step = given["step"]
         optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=given.get("max_lr", 1.0))
         values = {found[role]: given[role] for role in found if role in given}
-        values |= dict.fromkeys(_find_style(candidate), _COSINE)
+        values |= dict.fromkeys(_find_style(candidate, operation), _SHAPES[operation])
         values |= {name: 0 for name in _FIRST if _is_demanded(candidate, name)}
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
             warnings.simplefilter("ignore")
             made = candidate.thing(**{optimizer_name: optimizer}, **values)
             take = _stepping(made)
+            calls = step + _AHEAD[readings.get("rate", RATES[0])]
             if _asks_for_step(take):
-                take(step)
+                take(calls)
                 return float(optimizer.param_groups[0]["lr"])
-            for _ in range(step - (readings.get("rate") == RATES[1])):
+            for _ in range(calls):
                 optimizer.step()
                 take()
         return float(optimizer.param_groups[0]["lr"])
