@@ -1,13 +1,12 @@
-"""Softmax, its logarithm of a sum, and probabilities at a temperature, as functions."""
+"""Softmax as a function, and the names of what functions of scores take."""
 
 from __future__ import annotations
 
 from veriformer.verify.forms.named import VARIANTS, Known, form_of, words_of
 
-_Z = {"z": ("z", "x", "input", "inputs", "logits", "scores", "a", "tensor", "X")}
-_DIM = {"dim": ("dim", "axis")}
+Z = {"z": ("z", "x", "input", "inputs", "logits", "scores", "a", "tensor", "X")}
+DIM = {"dim": ("dim", "axis")}
 
-SOFTMAX = Known("softmax", words_of("softmax"), _Z, _DIM, frozenset(("log", "gumbel", "cross", "masked")) | VARIANTS)
-LOGSUMEXP = Known("logsumexp", words_of("logsumexp", "log sum exp"), _Z, _DIM)
+SOFTMAX = Known("softmax", words_of("softmax"), Z, DIM, frozenset(("log", "gumbel", "cross", "masked")) | VARIANTS)
 
-FORMS = (form_of("functions/softmax", SOFTMAX), form_of("functions/logsumexp", LOGSUMEXP))
+FORM = form_of("functions/softmax", SOFTMAX)
