@@ -14,7 +14,14 @@ FILE = Path(__file__).parent / "forms" / "caches_of_files.py"
 
 
 @pytest.mark.parametrize(
-    ("name", "everywhere"), [("KVCache", True), ("GrowingCache", True), ("TurnedGrowingCache", False)]
+    ("name", "everywhere"),
+    [
+        ("KVCache", True),
+        ("GrowingCache", True),
+        ("TurnedGrowingCache", False),
+        ("LayeredCache", True),
+        ("ResizedLayeredCache", False),
+    ],
 )
 def test_caches_that_count_by_themselves_are_recognised(name: str, everywhere: bool) -> None:
     (pin,) = recognise(getattr(module_of(FILE), name)).pins

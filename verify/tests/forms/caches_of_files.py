@@ -51,3 +51,37 @@ class TurnedGrowingCache(GrowingCache):
         self.k = k if self.k is None else torch.cat((k, self.k), 2)
         self.v = v if self.v is None else torch.cat((self.v, v), 2)
         return self.k, self.v
+
+
+class LayeredCache:
+    """A cache of all layers that is made longer when it is full, and counts tokens with the last layer."""
+
+    def __init__(self, num_layers, batch_size, num_heads, max_seq_len, head_dim):
+        self.held = torch.zeros(num_layers, 2, batch_size, num_heads, max_seq_len, head_dim)
+        self.pos = 0
+
+    def reset(self):
+        self.pos = 0
+
+    def longer(self, extra):
+        return torch.cat((self.held, torch.zeros(*self.held.shape[:4], extra, self.held.shape[5])), 4)
+
+    def insert_kv(self, layer_idx, k, v):
+        end = self.pos + k.shape[2]
+        if end > self.held.shape[4]:
+            self.held = self.longer(end + 7)
+        self.held = self.held.to(k.dtype)
+        self.held[layer_idx, :, :, :, self.pos : end] = torch.stack((k, v))
+        held = self.held[layer_idx, :, :, :, :end]
+        if layer_idx == len(self.held) - 1:
+            self.pos = end
+        return held[0], held[1]
+
+
+class ResizedLayeredCache(LayeredCache):
+    """It is made longer along an inner axis in place, by which what it holds comes to stand elsewhere."""
+
+    def longer(self, extra):
+        shape = list(self.held.shape)
+        shape[4] += extra
+        return torch.cat((self.held.flatten(), torch.zeros(extra * self.held[..., 0, :].numel()))).view(shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.candidate import Candidate, words
 from veriformer.verify.forms.construction import built, takes_size
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
 from veriformer.verify.forms.offering import offered
@@ -24,18 +25,23 @@ _PLACES = {
     "layer": ("layer_idx", "layer_id", "layer", "layer_index"),
 }
 _UPDATES = ("update", "append", "update_cache", "forward", "__call__")
+_WORDS_OF_UPDATES = frozenset(("update", "append", "insert", "add", "put", "store", "write", "push", "extend"))
 _RESETS = ("reset", "clear", "reset_cache", "empty")
 _ORDERS = ("reorder", "reorder_cache", "batch_select_indices")
 _LENGTHS = ("length", "size", "seen_tokens", "get_seq_length", "seq_length", "current_length")
 _DTYPES = ("dtype", "cache_dtype", "torch_dtype")
 LAYOUTS = ("[B,H,n,d]", "[B,n,H,d]")
+LAYERS, GROWS = 2, "grows"
+"""For how many layers a cache is made, and the length of one that is made for one token and takes them all."""
+
 POSITIONS = ("each", "the first")
 """Whether an update is told the position of each token, or of the first one."""
 
 
 def _find_update(candidate: Candidate) -> tuple[str, dict[str, str]] | None:
     """Return the method that takes keys and values, and its parameters by role; None where there is none."""
-    for method in _UPDATES:
+    own = (name for name in dir(candidate.thing) if name[:1] != "_" and _WORDS_OF_UPDATES & set(words(name)))
+    for method in dict.fromkeys((*_UPDATES, *own)):
         names = roles(candidate.parameters_of(method), _TENSORS, _PLACES)
         if names is not None:
             return method, names
@@ -49,14 +55,30 @@ def _match(candidate: Candidate) -> Match | None:
     if found is None:
         return None
     readings: dict[str, tuple[str, ...]] = {"layout": LAYOUTS}
-    return Match(True, readings | ({"positions": POSITIONS} if "positions" in found[1] else {}))
+    readings |= {"positions": POSITIONS} if "positions" in found[1] else {}
+    grows = takes_size(candidate, "length") and any(
+        _grows(candidate, dict(zip(readings, one, strict=True))) for one in itertools.product(*readings.values())
+    )
+    return Match(True, readings | ({"length": (GROWS,)} if grows else {}))
+
+
+def _grows(candidate: Candidate, readings: Readings) -> bool:
+    """Return whether a cache that is made for fewer tokens gives all that it was given back."""
+    try:
+        cache = _made(candidate, readings, (1, 1, 2, 4), torch.float32, grows=True)
+        cache.max_length = 3
+        given = [cache.update(torch.ones(1, 1, n, 4), torch.ones(1, 1, n, 4))[0] for n in (2, 1)]
+    except Exception:  # refused, for whatever reason
+        return False
+    return given[-1].shape == (1, 1, 3, 4)
 
 
 @dataclass
 class _Cache:
     """A cache of the file, and how many tokens it was given.
 
-    max_length: for how many it is made. grows: whether its constructor is not told that.
+    max_length: for how many it is asked. grows: whether it takes more, or its constructor is not told that.
+    make_for: from a length to another cache, of one that takes more than it is made for.
     """
 
     candidate: Candidate
@@ -64,6 +86,7 @@ class _Cache:
     made: Any
     max_length: int
     grows: bool
+    make_for: Callable[[int], _Cache] | None = None
     _given: int = 0
     _counts: str = ""
 
@@ -79,18 +102,26 @@ class _Cache:
     def update(self, k_new: Tensor, v_new: Tensor) -> tuple[Tensor, Tensor]:
         """Append, and give what is held of the buffer that comes back."""
         (method, names), n = _find_update(self.candidate) or ("", {}), k_new.shape[2]
+        if self.make_for is not None and not self._given:  # what is held is moved when the next tokens come
+            self.made, self.make_for = self.make_for(max(n, 1)).made, None
         if self.grows and self._given + n > self.max_length:
             raise NotOffered("max_length: the cache grows")
         at: Any = torch.arange(self._given, self._given + n)
         at = at if self.readings.get("positions") == POSITIONS[0] else self._given
-        places = {names[role]: x for role, x in (("positions", at), ("layer", 0)) if role in names}
-        whole = getattr(self.made, method)(
-            **{names["k"]: self._to_layout(k_new), names["v"]: self._to_layout(v_new)}, **places
-        )
+        places = {names["positions"]: at} if "positions" in names else {}
+
+        def of_layer(layer: int, sign: int) -> Any:
+            theirs = {names["k"]: self._to_layout(sign * k_new), names["v"]: self._to_layout(sign * v_new)}
+            given = places | ({names["layer"]: layer} if "layer" in names else {})
+            return getattr(self.made, method)(**theirs, **given)
+
+        whole = of_layer(0, 1)
         if not isinstance(whole, tuple | list) or len(whole) != 2 or not all(isinstance(x, Tensor) for x in whole):
             raise NotOffered(f"{method}: it gives no keys and values")
+        k, v = (self._to_layout(x)[:, :, : self._given + n].clone() for x in whole)
+        if "layer" in names:  # tokens are counted when the last layer has been given them
+            of_layer(1, -1)
         self._given += n
-        k, v = (self._to_layout(x)[:, :, : self._given].clone() for x in whole)
         return k, v
 
     def reorder(self, index: Tensor) -> None:
@@ -124,14 +155,28 @@ class _Cache:
 
 def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Any]:
     def call(batch: int, num_kv_heads: int, max_length: int, head_dim: int, dtype: torch.dtype) -> _Cache:
-        sizes = {"batch": batch, "heads": num_kv_heads, "kv_heads": num_kv_heads, "length": max_length}
-        given = {name: dtype for name in _DTYPES if name in candidate.constructor}
-        made = built(candidate, {**sizes, "head_dim": head_dim}, given)
-        if isinstance(made, nn.Module):
-            made = made.to(dtype)
-        return _Cache(candidate, readings, made, max_length, grows=not takes_size(candidate, "length"))
+        grows = readings.get("length") == GROWS
+
+        def make_for(length: int) -> _Cache:
+            return _made(candidate, readings, (batch, num_kv_heads, length, head_dim), dtype, grows=grows)
+
+        cache = make_for(1 if grows else max_length)
+        cache.max_length, cache.make_for = max_length, make_for if grows else None
+        return cache
 
     return offered("kv_cache", call)
+
+
+def _made(
+    candidate: Candidate, readings: Readings, shape: tuple[int, int, int, int], dtype: torch.dtype, *, grows: bool
+) -> _Cache:
+    """Return an empty cache for so many texts, heads, tokens and entries of a head."""
+    batch, heads, length, head_dim = shape
+    sizes = {"batch": batch, "heads": heads, "kv_heads": heads, "length": length, "layers": LAYERS}
+    given = {name: dtype for name in _DTYPES if name in candidate.constructor}
+    made = built(candidate, {**sizes, "head_dim": head_dim}, given)
+    made = made.to(dtype) if isinstance(made, nn.Module) else made
+    return _Cache(candidate, readings, made, length, grows=grows or not takes_size(candidate, "length"))
 
 
 FORM = Form(
