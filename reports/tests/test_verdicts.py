@@ -3,6 +3,7 @@ import pytest
 from veriformer.reports.runs import label
 from veriformer.reports.statuses import STATUS_STYLES
 from veriformer.reports.verdicts import State, verdict
+from veriformer.spec.requirement import Weight
 from veriformer.verify.results import Status
 
 
@@ -82,3 +83,5 @@ def test_the_command_repeats_the_run(run, row):
     assert plain.command == "veriformer verify 'a b.py' --profile quick --seed slug"
     assert judged(run(all_dtypes[:2])).command.endswith("--dtype fp64 fp32")
     assert judged(run([row(device="cuda:1")])).command.endswith("--dtype fp32 --device cuda:1")
+    asked = judged(run(all_dtypes, only=["softmax", "24a"], strict=True, partial=True, fail_on=Weight.WEAKNESS))
+    assert asked.command.endswith("--seed slug --only softmax 24a --strict --fail-on weakness --partial")

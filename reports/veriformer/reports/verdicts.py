@@ -8,9 +8,10 @@ from enum import StrEnum
 
 from veriformer.reports.runs import Run
 from veriformer.reports.statuses import SHOWN, STATUS_STYLES, StatusStyle
+from veriformer.spec.requirement import Weight
 from veriformer.verify.presentation.run import number
 from veriformer.verify.presentation.verdict import headline, scope, word
-from veriformer.verify.results import VIOLATIONS, Result, Status
+from veriformer.verify.results import VIOLATIONS, Result, Results, Status
 from veriformer.verify.results import Verdict as Outcome
 
 _ABSENT = frozenset({Status.NOT_PROVIDED, Status.NOT_APPLICABLE})
@@ -76,7 +77,9 @@ class Verdict:
         """Return the command that repeats the run."""
         results = self.run.results
         words = ["veriformer", "verify", self.run.target, "--profile", results.profile, "--seed", results.seed]
-        return shlex.join([*words, *_dtypes_option(results.results), *_device_option(results.results)])
+        words += ["--only", *results.only] if results.only else []
+        words += _dtypes_option(results.results) + _device_option(results.results)
+        return shlex.join([*words, *_judging_options(results)])
 
 
 def verdict(run: Run) -> Verdict:
@@ -158,6 +161,12 @@ def _dtypes_option(rows: list[Result]) -> list[str]:
 def _device_option(rows: list[Result]) -> list[str]:
     """Return the option of the device, where it was not the usual one."""
     return next((["--device", row.device] for row in rows if row.device != "cpu"), [])
+
+
+def _judging_options(results: Results) -> list[str]:
+    """Return the options of what violates, where they were not the usual ones."""
+    least = [] if results.fail_on is Weight.FRAGILE else ["--fail-on", results.fail_on.value]
+    return [*(["--strict"] if results.strict else []), *least, *(["--partial"] if results.partial else [])]
 
 
 _ALL_DTYPES = ("fp64", "fp32", "bf16", "fp16")

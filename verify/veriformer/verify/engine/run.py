@@ -199,6 +199,7 @@ def results_of(plan: Plan, described: Described, journal: Journal, started: date
         strict=plan.strict,
         fail_on=Weight(plan.fail_on),
         partial=plan.partial,
+        only=list(plan.only),
         global_state=journal.changes(),
         domain=extent.domains_of(plan, found, extent.together([described.seen, journal.seen()])),
         results=found,

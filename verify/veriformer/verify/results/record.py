@@ -114,9 +114,10 @@ class Results:
     """A run of the suite against one implementation.
 
     strict: advice counts, and so does a domain that is narrower than the contract. fail_on: the least weight that
-    violates. partial: that a mask, a cache, a state or a branch was not seen is no reason against a verdict. domain: by
-    operation, what is known of it and of what was run. global_state: by operation, or ``loading``, what of the
-    process's state the target has changed. shard: which part of a run this is, None for a whole one.
+    violates. partial: that a mask, a cache, a state or a branch was not seen is no reason against a verdict. only: what
+    was selected, nothing for everything. domain: by operation, what is known of it and of what was run. global_state:
+    by operation, or ``loading``, what of the process's state the target has changed. shard: which part of a run this
+    is, None for a whole one.
     """
 
     suite: dict[str, Any]
@@ -130,6 +131,7 @@ class Results:
     strict: bool = False
     fail_on: Weight = Weight.FRAGILE
     partial: bool = False
+    only: list[str] = field(default_factory=list)
     domain: dict[str, Domain] = field(default_factory=dict)
     global_state: dict[str, list[str]] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
@@ -213,6 +215,7 @@ class Results:
             "strict": self.strict,
             "fail_on": self.fail_on.value,
             "partial": self.partial,
+            "only": self.only,
             "domain": {operation: domain.to_dict() for operation, domain in self.domain.items()},
             "global_state": self.global_state,
             "findings": [{**finding.to_dict(), "facts": dict(facts(finding))} for finding in self.findings],
@@ -234,6 +237,7 @@ class Results:
             strict=document.get("strict", False),
             fail_on=Weight(document.get("fail_on", Weight.FRAGILE)),
             partial=document.get("partial", False),
+            only=list(document.get("only", ())),
             domain={operation: Domain.from_dict(entry) for operation, entry in document["domain"].items()},
             global_state={operation: list(changed) for operation, changed in document.get("global_state", {}).items()},
             findings=[Finding.from_dict(entry) for entry in document["findings"]],
