@@ -96,7 +96,7 @@ def _nearly_certain(name: str) -> Condition:
         if not number(p) or not 0 < p < 1:
             return False
         dtypes = [x.dtype for x in a.values() if isinstance(x, torch.Tensor) and x.is_floating_point()]
-        return min(p, 1 - p) < max((torch.finfo(dtype).eps for dtype in dtypes), default=0.0)
+        return bool(min(p, 1 - p) < max((torch.finfo(dtype).eps for dtype in dtypes), default=0.0))
 
     return present
 
