@@ -42,3 +42,24 @@ def test_parameters_may_come_once_as_a_module_gives_them() -> None:
     ):
         text = TWICE.format(parameters=parameters, name=parameters, again=loop)
         assert read_pins(text)["clip_grad_norm"].everywhere == right
+
+
+BEYOND_ALONE = """
+import torch
+
+def gradient_clipping(params, max_l2_norm):
+    params = list(params)
+    norm = sum(p.grad.pow(2).sum() for p in params) ** 0.5
+    if norm {leaves} max_l2_norm:
+        return
+    for p in params:
+        p.grad.mul_(max_l2_norm / (norm + {added}))
+"""
+
+
+def test_what_divides_by_a_larger_norm_beyond_the_maximum_alone_claims_it() -> None:
+    claims = {"1e-6": {"clip_grad_norm.denominator": "norm+1e-6 beyond max_norm"}, "0": {}}
+    for added, claimed in claims.items():
+        pin = read_pins(BEYOND_ALONE.format(leaves="<=", added=added))["clip_grad_norm"]
+        assert (pin.everywhere, pin.conventions) == (True, claimed)
+    assert not read_pins(BEYOND_ALONE.format(leaves="<= 2 *", added="1e-6"))["clip_grad_norm"].everywhere

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.source_texts import recognise_text
+from tests.source_texts import read_pins, recognise_text
 from veriformer.verify.forms.pin import Pin
 from veriformer.verify.recognition.recognise import Recognised
 from veriformer.verify.targets.loading import load
@@ -308,3 +308,36 @@ def {name}(queries, keys, values):
 def test_attention_by_other_mathematics_is_not_accused_by_its_name() -> None:
     assert [pin.operation for pin in recognise_text(KERNEL_ATTENTION.format(name="attention")).pins] == ["attention"]
     assert not recognise_text(KERNEL_ATTENTION.format(name="performer_attention")).pins
+
+
+DIVIDED = """
+import torch
+
+def scaled_dot_product_attention(query, key, value, bias, mask=None, is_causal=None, scale=None):
+    if key.shape[-1] != value.shape[-1]:
+        raise ValueError("expected values as wide as keys")
+    scores = query @ key.mT / (query.shape[-1] ** 0.5 if scale is None else {divisor})
+    scores = scores if bias is None else scores + bias
+    if is_causal:
+        n_q, n_k = scores.shape[-2:]
+        scores = scores.masked_fill(~torch.ones(n_q, n_k, dtype=torch.bool).tril(n_k - n_q), -torch.inf)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+    return scores.softmax(-1) @ value
+"""
+
+
+@pytest.mark.parametrize(
+    ("divisor", "everywhere", "scores"),
+    [
+        ("scale", True, "divided by it"),
+        ("(1 / scale)", True, "multiplied by it"),
+        ("scale ** 2", False, None),
+    ],
+)
+def test_a_scale_may_divide_scores_and_options_may_be_demanded(
+    divisor: str, everywhere: bool, scores: str | None
+) -> None:
+    pin = read_pins(DIVIDED.format(divisor=divisor))["attention"]
+    assert pin.everywhere == everywhere
+    assert scores in (None, pin.readings["scores"])

@@ -36,7 +36,9 @@ CONVENTIONS: Mapping[str, Convention] = {
         ("lower", "unspecified"), "Which of equal scores is chosen: that of the lower index, or any."
     ),
     "clip_grad_norm.denominator": Convention(
-        ("norm", "norm+1e-6"), "What gradients are divided by: their norm, or their norm plus 1e-6, as PyTorch does."
+        ("norm", "norm+1e-6", "norm+1e-6 beyond max_norm"),
+        "What gradients are divided by: their norm, or their norm plus 1e-6, as PyTorch does; or that only where their "
+        "norm is larger than the maximum, up to which they are left as they are.",
     ),
     "cross_entropy.no_target": Convention(
         ("zero", "nan"), "The mean over targets of which all are ignored: 0, or 0/0 = NaN."

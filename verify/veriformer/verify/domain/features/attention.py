@@ -167,6 +167,7 @@ def _counted() -> tuple[Named, ...]:
         ("one key head for several", lambda a: 1 == a["num_kv_heads"] < a["num_heads"]),
         ("several heads", lambda a: a["num_heads"] > 1),
         ("heads narrower or wider than d / H", lambda a: a["w_q"].shape[1] != a["x"].shape[-1]),
+        ("heads of odd width", lambda a: a["w_q"].shape[1] // a["num_heads"] % 2 == 1),
         ("d_v ≠ d_k", lambda a: _value_width(a) != a["w_q"].shape[1] // a["num_heads"]),
         ("d_out ≠ d", lambda a: a["w_o"].shape[1] != a["x"].shape[-1]),
         ("a context of another width", lambda a: a["context"].shape[-1] != a["x"].shape[-1]),

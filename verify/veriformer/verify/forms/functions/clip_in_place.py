@@ -112,6 +112,16 @@ def _norm(grads: Sequence[Tensor]) -> Tensor:
     return norm.to(torch.float32 if dtype.itemsize < 4 else dtype)
 
 
+def _settled(function: Callable[..., Any]) -> dict[str, str]:
+    """Return the claim of code that leaves a gradient as long as the maximum, and adds 1e-6 to the norm of a longer."""
+    try:
+        same, longer = (float(function([torch.tensor([x], dtype=torch.float64)], 2.0)[0][0]) for x in (2.0, 4.0))
+    except Exception:  # refused, for whatever reason
+        return {}
+    shorter = round((2.0 - longer) * 1e7)  # 4 · 2 / (4 + 1e-6) is 5e-7 less than 2
+    return {"clip_grad_norm.denominator": "norm+1e-6 beyond max_norm"} if same == 2.0 and shorter == 5 else {}
+
+
 FORM = Form(
     name="functions/clip_in_place",
     operation="clip_grad_norm",
@@ -119,5 +129,6 @@ FORM = Form(
     match=_match,
     bind=_bind,
     conventions=("clip_grad_norm.denominator",),
+    settled=_settled,
     closed=True,
 )

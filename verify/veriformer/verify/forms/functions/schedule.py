@@ -6,6 +6,7 @@ Which of them is which is told by their usual names; those of other names are tr
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -44,6 +45,11 @@ ROLES = {
         *("final_lr_ratio", "final_lr_factor", "final_lr_frac", "final_ratio", "final_frac", "lr_min_ratio"),
     ),
     "first": ("warmup_min_lr", "warmup_start_lr", "warmup_init_lr", "warmup_initial_lr", "warmup_lr_init"),
+    "warmup_share": (
+        *("warmup_fraction", "warmup_frac", "warmup_ratio", "warmup_percent", "warmup_pct", "warmup_proportion"),
+        *("warmup_share", "pct_start"),
+    ),
+    "decay_share": ("annealing_fraction", "anneal_fraction", "decay_fraction", "cosine_fraction"),
     "d_model": ("d_model", "model_size", "dim", "n_embd"),
     "factor": ("factor", "lr_mul", "scale_factor", "scale"),
 }
@@ -106,6 +112,19 @@ COUNTS = ("steps as they are", "steps, those of the warm-up and all from 0 on")
 """What a function is given: the first step is 0 and gives a rate of 0, or is 0 and gives the first part of the rise."""
 
 _COUNTED = ("warmup_steps", "total_steps")
+_SHARES = {"warmup_steps": "warmup_share"}
+"""By role the one that says it as a share of all steps."""
+
+
+def _with_shares(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments by role, and beside them the ends of the warmup and of the decay as shares of all steps."""
+    total = given.get("total_steps")
+    if not total:
+        return dict(given)
+    share = given["warmup_steps"] / total
+    share = share if int(total * share) == given["warmup_steps"] else math.nextafter(share, math.inf)
+    return {**given, "warmup_share": share, "decay_share": 1.0}
+
 
 _LEFT = "as it is"
 """What is said of one that keeps its own value."""
@@ -137,7 +156,7 @@ def _meanings(candidate: Candidate, operation: str) -> list[dict[str, str]]:
     """What roles may stand for: by their usual names, and each way to share out the others among those of no usual
     name. One that is in no role keeps its own value, where it has one."""
     step, found = _parts(candidate)
-    missing = [role for role in NEEDED[operation] if role not in found]
+    missing = [role for role in NEEDED[operation] if role not in found and _SHARES.get(role) not in found]
     spare = [role for role in SPARE if role not in found]
     numbers = _numbers(candidate)
     unknown = [name for name in numbers if name != step and name not in found.values()]
@@ -165,7 +184,8 @@ def _match(candidate: Candidate, operation: str) -> Match | None:
     if not inspect.isfunction(candidate.thing) or not WORDS & set(candidate.words):
         return None
     step, found = _parts(candidate)
-    if not step or found.keys() - set(NEEDED[operation]) - FIXED.keys():
+    shares = {"warmup_share", "decay_share"} if "total_steps" in found else set()
+    if not step or found.keys() - set(NEEDED[operation]) - FIXED.keys() - shares:
         return None
     meanings = _meanings(candidate, operation)
     if not meanings:
@@ -179,7 +199,14 @@ def _match(candidate: Candidate, operation: str) -> Match | None:
 
 
 def _is_named(candidate: Candidate, operation: str, usual: Mapping[str, str]) -> bool:
-    """Return whether the code or its usual names say the schedule: a cosine, or the width of a model and no rate."""
+    """Return whether the code or its usual names say the schedule: a cosine, or the width of a model and no rate.
+
+    What only some sharing out of unknown arguments would make right is not known to be the schedule.
+    """
+    names = candidate.parameters
+    asked = {name for name, p in names.items() if p.default is p.empty} - {_parts(candidate)[0]}
+    if asked - set(usual.values()):
+        return False
     if operation == "noam":
         return {"d_model", "warmup_steps"} <= usual.keys() and "max_lr" not in usual
     return operation == "warmup_cosine" and "cos" in candidate.thing.__code__.co_names
@@ -198,7 +225,7 @@ def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[
         return rate_of_all(answer, given, roles)
 
     def answer(given: Mapping[str, Any]) -> Any:
-        shifted = {role: value - less if role in _COUNTED else value for role, value in given.items()}
+        shifted = _with_shares({role: x - less if role in _COUNTED else x for role, x in given.items()})
         values = {name: shifted[role] for role, name in roles.items()}
         own = {name: value for name, value in values.items() if name in parameters}
         with _set(candidate.thing, {name: value for name, value in values.items() if name not in own}):

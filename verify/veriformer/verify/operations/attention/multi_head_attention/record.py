@@ -93,6 +93,8 @@ def _supported(trial: Trial, shape: Shape) -> Shape:
     """The same sizes, or those nearby that the target takes."""
     if not all(map(trial.supports, ("grouped heads", "one key head for several"))):
         shape = shape._replace(groups=shape.heads)
+    if not trial.supports("heads of odd width"):
+        shape = shape._replace(d_k=shape.d_k + shape.d_k % 2)
     if not trial.supports("d_v ≠ d_k"):
         shape = shape._replace(d_v=shape.d_k)
     if not trial.supports("heads narrower or wider than d / H"):

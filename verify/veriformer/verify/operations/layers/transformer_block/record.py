@@ -69,6 +69,8 @@ def _supported(trial: Trial, shape: Sequence[int]) -> list[int]:
     b, n, d, groups, repeats, d_k, d_v, f = shape
     if not all(map(trial.supports, ("grouped heads", "one key head for several"))):
         groups, repeats = groups * repeats, 1
+    if not trial.supports("heads of odd width"):
+        d_k += d_k % 2
     if not trial.supports("d_v ≠ d_k"):
         d_v = d_k
     if not trial.supports("heads narrower or wider than d / H"):

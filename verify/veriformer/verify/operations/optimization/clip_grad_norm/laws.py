@@ -17,7 +17,13 @@ from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees, has_form
 from veriformer.verify.laws.equality import constant, equal, scaled
 from veriformer.verify.laws.family import check
-from veriformer.verify.operations.optimization.clip_grad_norm.record import CLIP_GRAD_NORM, EPSILON, draw_grads, norm_of
+from veriformer.verify.operations.optimization.clip_grad_norm.record import (
+    CLIP_GRAD_NORM,
+    EPSILON,
+    draw_grads,
+    draw_share,
+    norm_of,
+)
 from veriformer.verify.scripts.script import literal
 from veriformer.verify.strategies import choice, sizes, values
 
@@ -74,7 +80,7 @@ def length(x: torch.Tensor) -> torch.Tensor:
 
 def _norm_bound(trial: Trial) -> None:
     grads, norm = _some_grads(trial)
-    share = trial.draw(choice(0.5, 0.01, 0.9, 1.0, 2.0))
+    share = draw_share(trial)
     arguments = {"grads": grads, "max_norm": share * norm}
     references = CLIP_GRAD_NORM.exact(trial, arguments, use_exact_oracle=False)
     outcome = trial.call(arguments)

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 import hypothesis.strategies as st
+import numpy as np
 import torch
 
 from veriformer.spec.optimization.clip_grad_norm import clip_grad_norm, global_norm
@@ -23,15 +24,23 @@ EPSILON = 1e-6
 """What the claimed denominator ``norm+1e-6`` adds to the norm."""
 
 
+BEYOND = "norm+1e-6 beyond max_norm"
+"""The claim of code that leaves gradients as they are up to the maximum, and divides by the larger norm beyond it."""
+
+
 def denominator(claims: Claims) -> dict[str, Any]:
-    """What a target adds to the norm before it divides: nothing, unless it claims otherwise."""
-    return {"added": EPSILON if claims.convention("clip_grad_norm.denominator") == "norm+1e-6" else 0.0}
+    """Return what a target adds to the norm before it divides (nothing, unless it claims otherwise), and whether it
+    does so beyond the maximum alone."""
+    claimed = claims.convention("clip_grad_norm.denominator")
+    return {"added": 0.0 if claimed == "norm" else EPSILON, "beyond": claimed == BEYOND}
 
 
 def _clip_grad_norm(xp: Any, a: Mapping[str, Any]) -> list[Any]:
     if a.get("added") and math.isfinite(a["max_norm"]):
         norm = global_norm(xp, a["grads"])
-        factor = xp.minimum(1, a["max_norm"] / (norm + a["added"]))
+        factor = a["max_norm"] / (norm + a["added"])
+        inside = np.asarray(np.less_equal(getattr(norm, "value", norm), a["max_norm"], dtype=object), dtype=bool)
+        factor = xp.where(inside, 1, factor) if a.get("beyond") else xp.minimum(1, factor)
         return [*[g * factor for g in a["grads"]], norm]
     clipped, norm = clip_grad_norm(xp, a["grads"], a["max_norm"])
     return [*clipped, norm]
@@ -71,10 +80,17 @@ def norm_of(grads: list[torch.Tensor]) -> float:
     return math.sqrt(sum(float(g.double().square().sum()) for g in grads))
 
 
+def draw_share(trial: Trial, *others: float) -> float:
+    """Draw a share of the norm, or one of others: near 1 only where both sides of the maximum are alike."""
+    share: float = trial.draw(choice(0.5, 0.01, 0.9, 1.0, 2.0, *others))
+    jumps = trial.claims.convention("clip_grad_norm.denominator") == BEYOND
+    return 0.9 if share == 1.0 and jumps else share
+
+
 def draw_clip(trial: Trial) -> Arguments:
     """Gradients and a maximum far below, well below, near, or above their norm, or 0, or infinite."""
     grads = draw_grads(trial)
-    share = trial.draw(choice(0.5, 0.01, 0.9, 1.0, 2.0, 1e-6, 0.0, math.inf))
+    share = draw_share(trial, 1e-6, 0.0, math.inf)
     norm = norm_of(grads) or 1.0
     return {"grads": grads, "max_norm": share if share in (0.0, math.inf) else share * norm}
 

@@ -1,0 +1,83 @@
+"""Schedules told the step before, the kind of their warmup, or its share of all steps; right and wrong."""
+
+from __future__ import annotations
+
+from tests.source_texts import read_pins
+
+TOLD = """
+class NoamScheduler:
+    def __init__(self, hidden_size, optimizer, factor=1.0, warmup=4000):
+        self.optimizer, self.size, self.factor, self.warmup = optimizer, hidden_size, factor, warmup
+
+    def step(self, step):
+        now = step + {ahead}
+        rate = self.factor * self.size ** -0.5 * min(now ** -0.5, now * self.warmup ** -1.5)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+"""
+
+
+def test_a_schedule_may_take_the_step_that_it_is_told_for_the_last_one() -> None:
+    rates = {1: "of the next step", 0: "of the step taken"}
+    for ahead, rate in rates.items():
+        pin = read_pins(TOLD.format(ahead=ahead))["noam"]
+        assert (pin.everywhere, pin.readings["rate"]) == (True, rate)
+    assert not read_pins(TOLD.format(ahead=2))["noam"].everywhere
+
+
+KINDS = """
+import math
+
+LINEAR, LOGARITHMIC = "linear", "log"
+
+class WarmupLR:
+    def __init__(self, optimizer, warmup_min_lr=0.0, warmup_max_lr=0.1, warmup_num_steps=9, warmup_type=LOGARITHMIC):
+        self.optimizer, self.least, self.most = optimizer, warmup_min_lr, warmup_max_lr
+        self.steps, self.kind, self.last = warmup_num_steps, warmup_type, -1
+        self.set(self.least)
+
+    def set(self, rate):
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+
+    def share(self):
+        if self.last >= self.steps:
+            return 1.0
+        if self.kind == LINEAR:
+            return (self.last {more}) / self.steps
+        return math.log(self.last + 1) / math.log(self.steps)
+
+    def step(self):
+        self.last += 1
+        self.set(self.least + (self.most - self.least) * self.share())
+"""
+
+
+def test_a_warmup_of_several_kinds_is_judged_by_the_linear_one_behind_its_first_call() -> None:
+    pin = read_pins(KINDS.format(more=""))["warmup"]
+    assert (pin.everywhere, pin.readings["rate"]) == (True, "of the step before")
+    assert pin.readings["word_of_warmup_type"] == "linear"
+    assert not read_pins(KINDS.format(more="** 2"))["warmup"].everywhere
+
+
+SHARES = """
+import math
+
+def lr_cosine_schedule(step, max_lr, min_lr, num_steps, warmup_fraction, annealing_fraction):
+    warmup, last = round(num_steps * warmup_fraction), round(num_steps * annealing_fraction)
+    if step < warmup:
+        return step / warmup * max_lr
+    if step < last:
+        return min_lr + 0.5 * (1 + math.cos(math.pi * (step - warmup) / {steps})) * (max_lr - min_lr)
+    return min_lr
+"""
+
+
+def test_a_warmup_may_be_a_share_of_all_steps() -> None:
+    assert read_pins(SHARES.format(steps="(last - warmup)"))["warmup_cosine"].everywhere
+    assert not read_pins(SHARES.format(steps="last"))["warmup_cosine"].everywhere
+
+
+def test_arguments_without_a_usual_name_accuse_nobody() -> None:
+    unknown = SHARES.replace("annealing_fraction", "plateau")
+    assert "warmup_cosine" not in read_pins(unknown.format(steps="last"))
