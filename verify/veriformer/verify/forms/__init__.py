@@ -40,6 +40,9 @@ declares
     By the name of a reading without which it can be bound, whether a call, by the other readings, tells its values
     apart. Where no call that was answered does, none is taken, and what it is about is not provided: nobody is accused
     by a guess.
+``general``
+    Whether it knows no options by other names than the contract's: where a form of the same operation knows more of
+    them, that one is taken, right or wrong.
 ``beside``
     Whether a candidate may be this operation and another one as well, as a function that filters by k and by p is.
 ``settled``

@@ -113,6 +113,7 @@ class Form:
     conventions: tuple[str, ...] = ()
     closed: bool = False
     beside: bool = False
+    general: bool = False
     neutral: tuple[str, ...] = ()
     rivals: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     variants: Callable[[Callable[..., Any]], Mapping[str, Callable[..., Any]]] | None = None

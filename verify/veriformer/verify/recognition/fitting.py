@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import io
+import math
 import re
 import warnings
 from collections import Counter
@@ -17,6 +18,7 @@ import hypothesis.strategies as st
 import numpy as np
 import torch
 from hypothesis.errors import HypothesisException, UnsatisfiedAssumption
+from torch.utils import _pytree as pytree
 
 from veriformer.verify.contract.signatures import POSITIONAL
 from veriformer.verify.domain.constants import Unadmitted, estimated, hidden, nearest, with_smaller
@@ -62,6 +64,12 @@ class Call:
     ordinary: bool
     exact: dict[Any, list[Reference]] = field(default_factory=dict)
 
+    @property
+    def numbers(self) -> int:
+        """Return how many numbers its tensors hold."""
+        leaves = pytree.tree_leaves(dict(self.arguments))
+        return sum(x.numel() for x in leaves if isinstance(x, torch.Tensor))
+
     def references(self, operation: OpInfo, constants: Constants) -> list[Reference]:
         """What every part of the result must be."""
         key = tuple(sorted(constants.items()))
@@ -83,12 +91,13 @@ def target_of(operation: str, function: Callable[..., Any], conventions: Mapping
 class Fitting:
     """The calls of one operation by one signature, drawn once for all readings that share it.
 
-    avoided: names of features that no call has. answers: the format in which some reading was answered, which is asked
-    for alone from then on.
+    avoided: names of features that no call has. most: so many numbers a call has at most, where what code does with them
+    is not known. answers: the format in which some reading was answered, which is asked for alone from then on.
     """
 
     operation: OpInfo
     avoided: frozenset[str] = frozenset()
+    most: float = math.inf
     calls: dict[Any, list[Call]] = field(default_factory=dict)
     answers: list[str] = field(default_factory=list)
 
@@ -196,10 +205,11 @@ class Fitting:
         shapes = bool(target.domain(name).refused)
         key = dtype, tuple(sorted(conventions.items())), target.unsupported_args(name), target.requires(name), shapes
         if key not in self.calls:
-            self.calls[key] = [
+            drawn = [
                 *_draws(self.operation, target, dtype, "sample_basic", PLAIN),
                 *_draws(self.operation, target, dtype, "sample", DRAWN),
             ]
+            self.calls[key] = [call for call in drawn if call.numbers <= self.most]
         return self.calls[key]
 
 

@@ -162,11 +162,21 @@ def _pins_beside(found: list[Reading]) -> list[Pin]:
 
 
 def _preferred(found: Reading, best: Reading) -> bool:
+    if found.form.operation == best.form.operation and found.form.general != best.form.general:
+        special, general = (best, found) if found.form.general else (found, best)
+        # What another form knows to give is not left out because it is wrong by it.
+        if special.match.named and _options_of(special) - _options_of(general):
+            return special is found
     if found.fit.everywhere != best.fit.everywhere:
         return found.fit.everywhere
     if found.match.named != best.match.named:
         return found.match.named
     return found.fit.better_than(best.fit)
+
+
+def _options_of(found: Reading) -> set[str]:
+    """Return what a candidate takes by a reading, as the contract names it."""
+    return set(inspect.signature(found.form.bind(found.candidate, found.readings)).parameters)
 
 
 def _against(found: Reading) -> str:

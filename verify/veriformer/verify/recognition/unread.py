@@ -18,6 +18,9 @@ MOST = 8
 """So many parameters are tried at most."""
 
 
+NUMBERS = 4096
+"""So many numbers a call has at most: another value of a parameter may make code give all pairs of pairs of them."""
+
 PUBLISHED = {"num_cycles": 0.5, "last_epoch": -1, "filter_value": -math.inf}
 """Usual names of further parameters, by the value that leaves the published formula as it is."""
 
@@ -33,7 +36,7 @@ def unread(found: Reading) -> tuple[str, ...]:
     """
     meanings = found.candidate.meanings
     constant = [name for name, known in meanings if known in VALUES and _plain(name) not in OF_RUNNING]
-    drawn = Fitting(OPERATION[found.form.operation]) if found.form.judge is None else None
+    drawn = Fitting(OPERATION[found.form.operation], most=NUMBERS) if found.form.judge is None else None
     defaults = _never_given(found, drawn) if drawn is not None else {}
     tried = dict(list(defaults.items())[:MOST])
     right = {name for name, default in tried.items() if drawn is not None and _is_right(found, drawn, name, default)}
@@ -45,7 +48,7 @@ def unexplained(found: Reading) -> tuple[str, ...]:
     which another value gives other results: what such code computes is the contract's by no reading."""
     if found.form.judge is not None:
         return ()
-    drawn = Fitting(OPERATION[found.form.operation])
+    drawn = Fitting(OPERATION[found.form.operation], most=NUMBERS)
     given = _never_given(found, drawn)
     defaults = {name: x for name, x in given.items() if not _switches_off(x) and PUBLISHED.get(_plain(name)) != x}
     some = list(defaults.items())[:MOST]

@@ -58,6 +58,7 @@ FORMS = tuple(
         name=f"functions/{operation}_by_contract",
         operation=operation,
         says="the contract's name and number of arguments",
+        general=True,
         match=partial(_match, operation=operation),
         bind=partial(_bind, operation=operation),
     )
