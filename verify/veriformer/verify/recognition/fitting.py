@@ -91,8 +91,8 @@ def target_of(operation: str, function: Callable[..., Any], conventions: Mapping
 class Fitting:
     """The calls of one operation by one signature, drawn once for all readings that share it.
 
-    avoided: names of features that no call has. most: so many numbers a call has at most, where what code does with them
-    is not known. answers: the format in which some reading was answered, which is asked for alone from then on.
+    avoided: names of features that no call has. most: so many numbers a call has at most, where what code does with
+    them is not known. answers: the format in which some reading was answered, which is asked for alone from then on.
     """
 
     operation: OpInfo
