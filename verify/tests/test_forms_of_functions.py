@@ -341,3 +341,44 @@ def test_a_scale_may_divide_scores_and_options_may_be_demanded(
     pin = read_pins(DIVIDED.format(divisor=divisor))["attention"]
     assert pin.everywhere == everywhere
     assert scores in (None, pin.readings["scores"])
+
+
+ALONG = """
+import numpy as np
+
+def softmax(x, axis=-1, pairs=False):
+    e = np.exp(x - np.max(x, axis=axis, keepdims=True))
+    s = e / np.sum(e, axis={axis}, keepdims=True)
+    return s[..., None] * np.eye(s.shape[-1]) - s[..., None] * s[..., None, :] if pairs else s
+"""
+
+
+def test_an_option_that_a_form_knows_is_not_left_out_because_it_is_wrong() -> None:
+    for axis, right in (("axis", True), ("-1", False)):
+        pin = read_pins(ALONG.format(axis=axis))["softmax"]
+        assert (pin.form, pin.everywhere) == ("functions/softmax", right)
+
+
+TURNING = """
+import torch
+
+class Rotary(torch.nn.Module):
+    def angles(self, n, d):
+        return torch.outer(torch.arange(n), 10000.0 ** (-torch.arange(0, d, 2) / d))
+
+class {name}(torch.nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.part = {part}()
+
+    def forward(self, x):
+        pairs = torch.complex(*x.unflatten(-1, (-1, 2)).unbind(-1))
+        angles = self.part.angles(x.shape[-2], x.shape[-1])
+        return torch.view_as_real(pairs * torch.polar(torch.ones_like(angles), angles).to(pairs.dtype)).flatten(-2)
+"""
+
+
+def test_what_has_the_name_of_an_operation_and_cannot_be_read_is_told_unless_it_is_called_inside_another() -> None:
+    for name, named in (("RotaryEmbedding", False), ("Encoder", True)):
+        (one,) = recognise_text(TURNING.format(name=name, part="Rotary")).refused
+        assert (one.name, one.operation, one.named) == ("Rotary", "rope", named)
