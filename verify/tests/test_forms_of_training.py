@@ -302,3 +302,34 @@ class SGD(Optimizer):
 def test_every_second_step_is_given_a_closure() -> None:
     assert read_pins(CLOSED.format(unless=""))["gradient_descent"].everywhere
     assert not read_pins(CLOSED.format(unless=" and closure is None"))["gradient_descent"].everywhere
+
+
+LISTS = """
+import numpy as np
+
+class Optimizer:
+    def __init__(self, lr=1e-3, lr_max=np.inf, *args, **kwargs):
+        self.lr = min(lr, lr_max)
+
+class Adam(Optimizer):
+    def __init__(self, beta1=0.9, beta2=0.999, epsilon=1e-8, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.beta1, self.beta2, self.epsilon, self.t = beta1, beta2, epsilon, 0
+        self.m = self.v = None
+
+    def update(self, parameters: list, gradients: list) -> None:
+        self.t += 1
+        self.m = [np.zeros_like(p) for p in parameters] if self.m is None else self.m
+        self.v = [np.zeros_like(p) for p in parameters] if self.v is None else self.v
+        for i, (p, g) in enumerate(zip(parameters, gradients)):
+            self.m[i] = self.beta1 * self.m[i] + (1 - self.beta1) * g
+            v = self.beta2 * self.v[i] + (1 - self.beta2) * g * g
+            {keep}
+            p -= self.lr * self.m[i] / (1 - self.beta1 ** self.t) / (np.sqrt(v / (1 - self.beta2 ** self.t)) + self.epsilon)
+"""
+
+
+def test_an_optimizer_may_hand_on_its_rate_and_change_lists_of_parameters_in_place() -> None:
+    for keep, right in (("self.v[i] = v", True), ("pass", False)):
+        pin = read_pins(LISTS.format(keep=keep))["adam"]
+        assert (pin.everywhere, pin.conventions) == (right, {})

@@ -91,8 +91,8 @@ class Candidate:
 
     @cached_property
     def constructor(self) -> Parameters:
-        """What the class is built from, without ``self``."""
-        return renamed(_parameters(self.thing), self.meanings, BUILT) if self.is_class else {}
+        """What the class is built from, without ``self``; what it hands on to a class of its file is taken by name."""
+        return renamed(_built_from(self.thing), self.meanings, BUILT) if self.is_class else {}
 
     def parameters_of(self, method: str) -> Parameters:
         """What a method of the class takes, without ``self``; nothing where it is not the class's own."""
@@ -121,6 +121,21 @@ def words(name: str) -> tuple[str, ...]:
     apart = re.sub(r"RoPE|(Si|Ge)L[Uu](?=$|[A-Z ])", lambda found: found[0].capitalize(), apart)
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", apart)
     return tuple(re.sub(r"(?<=[a-z]{3})\d+$", "", word) for word in spaced.lower().split())
+
+
+def _built_from(kind: type) -> dict[str, inspect.Parameter]:
+    found = _parameters(kind)
+    for base in inspect.getmro(kind)[1:]:
+        if not any(p.kind is p.VAR_KEYWORD for p in found.values()) or base.__module__ != kind.__module__:
+            break
+        handed_on = list(_parameters(vars(base).get("__init__")).values())[1:]
+        own = {name: p for name, p in found.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
+        found = own | {p.name: p.replace(kind=_handed(p)) for p in handed_on if p.name not in own}
+    return found
+
+
+def _handed(p: inspect.Parameter) -> Any:
+    return p.KEYWORD_ONLY if p.kind is p.POSITIONAL_OR_KEYWORD else p.kind
 
 
 def _parameters(function: Any) -> dict[str, inspect.Parameter]:

@@ -72,8 +72,8 @@ def _never_given(found: Reading, drawn: Fitting) -> dict[str, Any]:
 
 
 def _switches_off(default: Any) -> bool:
-    """Return whether a default is none of a thing, or a factor or flag that leaves the formula as it is."""
-    return default is None or default in (0, 1, "", ())
+    """Return whether a default is none of a thing, no limit, or a factor or flag that leaves the formula as it is."""
+    return default is None or default in (0, 1, "", (), math.inf, -math.inf)
 
 
 def _others(found: Reading, default: Any) -> Iterator[Any]:

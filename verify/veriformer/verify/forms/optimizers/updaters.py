@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import Match, NotOffered, Readings
 from veriformer.verify.forms.frameworks import over_tensors
+from veriformer.verify.forms.holding import first
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.optimizer_names import (
     GRADIENT,
@@ -66,9 +67,21 @@ def _bind_class(candidate: Candidate, readings: Readings, operation: str) -> Cal
         made = state.setdefault("made", None) or candidate.make(**options)
         state["made"] = made
         update = over_tensors(getattr(made, method), candidate.module)
-        _set_parameter(p, update(**{names["param"]: p.detach().clone(), names["grad"]: grad}))
+        given = {"param": p.detach().clone(), "grad": grad}
+        listed = {role: [x] for role, x in given.items()} if _takes_lists(candidate, method, names) else given
+        result = update(**{names[role]: x for role, x in listed.items()})
+        _set_parameter(p, given["param"] if result is None else result)
 
     return _offered(operation, found, candidate.constructor, readings, one_step)
+
+
+def _takes_lists(candidate: Candidate, method: str, names: Mapping[str, str]) -> bool:
+    """Return whether an update takes several parameters at once, by its annotations or the words for both."""
+    said = [str(candidate.parameters_of(method)[name].annotation).lower() for name in names.values()]
+    return all("list" in one for one in said) or set(names.values()) <= _LISTS
+
+
+_LISTS = frozenset(("params", "parameters", "weights", "grads", "gradients"))
 
 
 def _match_run(candidate: Candidate, operation: str) -> Match | None:
@@ -110,6 +123,7 @@ def _bind_run(candidate: Candidate, readings: Readings, operation: str) -> Calla
 
 
 def _set_parameter(p: Tensor, result: Any) -> None:
+    result = first(result)
     if not isinstance(result, Tensor) or result.numel() != p.numel():
         raise NotOffered("expected the next parameter back")
     p.copy_(result.reshape(p.shape))
