@@ -325,7 +325,8 @@ class Adam(Optimizer):
             self.m[i] = self.beta1 * self.m[i] + (1 - self.beta1) * g
             v = self.beta2 * self.v[i] + (1 - self.beta2) * g * g
             {keep}
-            p -= self.lr * self.m[i] / (1 - self.beta1 ** self.t) / (np.sqrt(v / (1 - self.beta2 ** self.t)) + self.epsilon)
+            m, v = self.m[i] / (1 - self.beta1 ** self.t), v / (1 - self.beta2 ** self.t)
+            p -= self.lr * m / (np.sqrt(v) + self.epsilon)
 """
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from veriformer.verify.forms.binding import SURROUNDINGS, bound
-from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.candidate import Candidate, words
 from veriformer.verify.forms.configs import RATED
 from veriformer.verify.forms.form import NEAR, UNKNOWN, Fit, Form, Unfit
 from veriformer.verify.forms.meanings import BUILT
@@ -78,9 +78,22 @@ def recognise(
         refused += against
         if not found and not against and not candidate.is_module:
             unknown.append(candidate.name)
+    refused += [one for one in map(_mask_or_cache, unknown) if one is not None]
     inside = _called_by([candidate for _, candidate in known])
-    told = (replace(one, named=False) if one.name in inside else one for one in refused)
-    return Recognised(tuple(_fullest_first(known)), tuple(told), tuple(unknown))
+    told = [replace(one, named=False) if one.name in inside else one for one in refused]
+    others = [name for name in unknown if name not in [one.name for one in refused]]
+    return Recognised(tuple(_fullest_first(known)), tuple(told), tuple(others))
+
+
+_MASKS_AND_CACHES = {"mask": "causal_mask", "masks": "causal_mask", "cache": "kv_cache", "kvcache": "kv_cache"}
+"""By a word of a name, the operation by which something of that name would be judged."""
+
+
+def _mask_or_cache(name: str) -> Unrecognised | None:
+    """Return that a mask or a cache is judged as nothing, by its name: who sees whom is what is most often wrong."""
+    operation = next((_MASKS_AND_CACHES[word] for word in words(name) if word in _MASKS_AND_CACHES), None)
+    said = f"no form reads it as {operation}, or as what gives one"
+    return None if operation is None else Unrecognised(name, operation, said, named=True)
 
 
 def _called_by(known: Sequence[Candidate]) -> set[str]:
