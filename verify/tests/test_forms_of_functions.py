@@ -382,3 +382,40 @@ def test_what_has_the_name_of_an_operation_and_cannot_be_read_is_told_unless_it_
     for name, named in (("RotaryEmbedding", False), ("Encoder", True)):
         (one,) = recognise_text(TURNING.format(name=name, part="Rotary")).refused
         assert (one.name, one.operation, one.named) == ("Rotary", "rope", named)
+
+
+FLAGGED = """
+NORMALISED = True
+
+def softmax(x):
+    e = (x - x.amax(-1, keepdim=True)).exp()
+    return e / e.sum(-1, keepdim=True) if NORMALISED else e
+"""
+
+
+def test_a_flag_of_a_module_that_chooses_another_operation_accuses_nobody() -> None:
+    pin = read_pins(FLAGGED)["softmax"]
+    assert pin.everywhere
+    assert "surroundings" not in pin.readings
+
+
+MASKED = """
+import torch
+
+def shifted_mask(scores, shift, diagonal):
+    return torch.ones_like(scores, dtype=torch.bool).tril(diagonal + shift)
+
+def hidden(scores):
+    return scores.masked_fill(~shifted_mask(scores, 0, scores.shape[-1] - scores.shape[-2]), -torch.inf)
+
+def causal_attention(q, k, v):
+    return {scores}.softmax(-1) @ v
+"""
+
+
+def test_a_mask_that_what_is_judged_calls_through_another_function_is_judged_inside() -> None:
+    whole = "hidden(q @ k.mT / q.shape[-1] ** 0.5)"
+    for scores, named in ((whole, []), (whole.replace("hidden", ""), ["shifted_mask"])):
+        found = recognise_text(MASKED.format(scores=scores))
+        assert [one.name for one in found.refused if one.named] == named
+        assert [pin.operation for pin in found.pins] == ["attention"]

@@ -237,7 +237,7 @@ class OutputLayer(nn.Module):
 
 
 class Head(nn.Module):
-    """One head, without a projection of what it gives."""
+    """A head by itself, without a projection of what it gives."""
 
     def __init__(self, width, head_size):
         super().__init__()

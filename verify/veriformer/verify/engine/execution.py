@@ -22,7 +22,7 @@ class Execution(Protocol):
     """What a command asks of the place where a run is executed."""
 
     def look(self, plan: Plan, seconds: float, first: Look | None = None) -> probe.Described:
-        """What is known of the target before its first row; first: a process here that has loaded it, if one has.
+        """Describe the target before its first row. first: a process here that has loaded it, if one has.
 
         Raises TargetError where it cannot be loaded.
         """

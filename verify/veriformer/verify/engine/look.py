@@ -25,8 +25,8 @@ _EVERY_S = 0.02
 
 @dataclass(frozen=True)
 class Asked:
-    """What is to be found out once the target is loaded. seconds: what an operation that does not come back may take;
-    None for as much as is usual."""
+    """Questions about a target that is loaded. seconds: those that an operation that does not come back may take; None
+    for as many as is usual."""
 
     device: str
     operations: Sequence[str]

@@ -1,4 +1,4 @@
-"""What a loaded target is and supports, found out in the process that has loaded it."""
+"""Description of a loaded target, and of what it supports, found out in the process that has loaded it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _BY_NAME = {operation.name: operation for operation in OPERATIONS}
 
 
 def describe(target: Target, device: str) -> Described:
-    """The same from a target that is already loaded."""
+    """Return the description of a target that is loaded."""
     implementation = {
         "target": target.spec,
         "name": name_of(target.implementation) or type(target.implementation).__name__,
@@ -50,7 +50,7 @@ def describe(target: Target, device: str) -> Described:
 
 
 def domains(target: Target, operations: Sequence[str], device: str, formats: Sequence[str]) -> dict[str, Any]:
-    """What a target that is already loaded supports of each of these operations."""
+    """Return what a loaded target supports, by operation, of these operations."""
     found = {}
     for name in operations:
         if name in _BY_NAME and target.operation(name) is not None:

@@ -40,43 +40,37 @@ def given(candidate: Candidate, *, built: bool, name: str, value: Any) -> Iterat
                 delattr(kind, method)
 
 
-Surroundings = contextlib.AbstractContextManager[Candidate]
-"""A context in which the code of the candidate that it gives finds other things around it."""
+WITHOUT = "libraries without what hasattr asks for"
+"""Surroundings in which code must be right as well: whoever asks what a library has writes both ways."""
 
 
 def surroundings(
     candidate: Candidate, names: Collection[str]
-) -> dict[str, contextlib.AbstractContextManager[Candidate]]:
-    """Return, in words, contexts in which code finds its surroundings otherwise: libraries without the functions that
-    its module asks for by ``hasattr``, and each flag of its module at its other value. names: that the code reads."""
-    own = _globals_of(candidate)
-    found: dict[str, Surroundings] = {WITHOUT: standing_for(candidate, "hasattr", _lacks)} if "hasattr" in names else {}
-    flags = {name: value for name, value in own.items() if isinstance(value, bool) and name in names}
-    return found | {f"{name} = {not x}": standing_for(candidate, name, not x) for name, x in flags.items()}
+) -> Iterator[contextlib.AbstractContextManager[Candidate]]:
+    """Yield contexts in which code finds its surroundings otherwise: libraries without what it asks for by
+    ``hasattr``, and each flag of its module at its other value. names: of all that the code reads."""
+    if "hasattr" in names:
+        yield lacking(candidate)
+    for name, value in list(_globals_of(candidate).items()):
+        if isinstance(value, bool) and name in names:
+            yield _standing_for(candidate, name, not value)
 
 
-def _globals_of(candidate: Candidate) -> dict[str, Any]:
-    """Return the names of the module by which the code of a candidate is run."""
-    thing = candidate.thing
-    own = (x for kind in inspect.getmro(thing) for x in vars(kind).values()) if candidate.is_class else [thing]
-    functions = (inspect.unwrap(one) for one in own if inspect.isfunction(one))
-    return next((one.__globals__ for one in functions), {})
-
-
-WITHOUT = "libraries without what hasattr asks for"
+def lacking(candidate: Candidate) -> contextlib.AbstractContextManager[Candidate]:
+    """Return a context in which libraries lack whatever the module of a candidate asks for by ``hasattr``."""
+    return _standing_for(candidate, "hasattr", _lacks)
 
 
 def _lacks(thing: Any, name: str) -> bool:
     return hasattr(thing, name) and not inspect.ismodule(thing)
 
 
-def calling_in(words: str, function: Callable[..., Any], candidate: Candidate) -> Callable[..., Any]:
-    """Return the function with each of its calls in the surroundings that ``surroundings`` gives in these words."""
+def calling_without(function: Callable[..., Any], candidate: Candidate) -> Callable[..., Any]:
+    """Return the function of a candidate with libraries lacking, in each call, what its module asks for."""
 
     @functools.wraps(function)
     def call(*arguments: Any, **options: Any) -> Any:
-        names = {"hasattr", words.partition(" ")[0]}
-        with surroundings(candidate, names)[words]:
+        with lacking(candidate):
             return function(*arguments, **options)
 
     call.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
@@ -84,7 +78,7 @@ def calling_in(words: str, function: Callable[..., Any], candidate: Candidate) -
 
 
 @contextlib.contextmanager
-def standing_for(candidate: Candidate, name: str, value: Any) -> Iterator[Candidate]:
+def _standing_for(candidate: Candidate, name: str, value: Any) -> Iterator[Candidate]:
     """Let a name of the module stand for this value, for all that is made and called inside."""
     own = _globals_of(candidate)
     before = {name: own[name]} if name in own else {}
@@ -95,6 +89,14 @@ def standing_for(candidate: Candidate, name: str, value: Any) -> Iterator[Candid
         finally:
             del own[name]
             own.update(before)
+
+
+def _globals_of(candidate: Candidate) -> dict[str, Any]:
+    """Return the names of the module by which the code of a candidate is run."""
+    thing = candidate.thing
+    own = (x for kind in inspect.getmro(thing) for x in vars(kind).values()) if candidate.is_class else [thing]
+    functions = (inspect.unwrap(one) for one in own if inspect.isfunction(one))
+    return next((one.__globals__ for one in functions), {})
 
 
 def _find_method(kind: type, argument: str) -> str:

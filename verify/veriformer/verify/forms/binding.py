@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from types import SimpleNamespace
 from typing import Any
 
-from veriformer.verify.forms.afresh import calling_in
+from veriformer.verify.forms.afresh import calling_without
 from veriformer.verify.forms.autograd_functions import applied
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.frameworks import over_tensors
@@ -18,15 +18,15 @@ from veriformer.verify.forms.pin import Pin
 from veriformer.verify.forms.registry import form_named
 
 SURROUNDINGS = "surroundings"
-"""The reading of code that is right as it is found, and wrong in other surroundings: it is judged there."""
+"""The reading of code that is right as it is found, and wrong where libraries lack something: it is judged there."""
 
 
 def bound(pin: Pin, candidate: Candidate) -> Any:
     """The operation of a pin, with the contract's signature."""
     readings, meanings = _apart(pin.readings)
-    words = readings.pop(SURROUNDINGS, "")
+    elsewhere = readings.pop(SURROUNDINGS, None)
     function = form_named(pin.form).bind(candidate.read_as(meanings), readings)
-    return calling_in(words, function, candidate) if words else function
+    return function if elsewhere is None else calling_without(function, candidate)
 
 
 def _apart(readings: Mapping[str, str]) -> tuple[dict[str, str], Meanings]:

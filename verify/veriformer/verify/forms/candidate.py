@@ -91,7 +91,7 @@ class Candidate:
 
     @cached_property
     def constructor(self) -> Parameters:
-        """What the class is built from, without ``self``; what it hands on to a class of its file is taken by name."""
+        """Parameters of the class without ``self``; those that it hands on to a class of its file are taken by name."""
         return renamed(_built_from(self.thing), self.meanings, BUILT) if self.is_class else {}
 
     def parameters_of(self, method: str) -> Parameters:

@@ -68,7 +68,8 @@ def recognise(
     """
     known: list[tuple[Pin, Candidate]] = []
     refused, unknown = [], []
-    for candidate in candidates(target):
+    every = candidates(target)
+    for candidate in every:
         if among is not None and candidate.name not in among:
             continue
         with warnings.catch_warnings():  # what it says of sizes that are only tried is of no use to anybody
@@ -79,8 +80,8 @@ def recognise(
         if not found and not against and not candidate.is_module:
             unknown.append(candidate.name)
     refused += [one for one in map(_mask_or_cache, unknown) if one is not None]
-    inside = _called_by([candidate for _, candidate in known])
-    told = [replace(one, named=False) if one.name in inside else one for one in refused]
+    inside = _called_by([candidate for _, candidate in known], every)
+    told = [replace(one, named=False) if _last(one.name) in inside else one for one in refused]
     others = [name for name in unknown if name not in [one.name for one in refused]]
     return Recognised(tuple(_fullest_first(known)), tuple(told), tuple(others))
 
@@ -96,10 +97,22 @@ def _mask_or_cache(name: str) -> Unrecognised | None:
     return None if operation is None else Unrecognised(name, operation, said, named=True)
 
 
-def _called_by(known: Sequence[Candidate]) -> set[str]:
-    """Return the names that the code of what was recognised mentions, and those of the makers of its tables: what they
-    stand for is judged inside of it."""
-    return {name for candidate in known for name in (*makers_of(candidate), *names_in(candidate))}
+def _called_by(known: Sequence[Candidate], every: Sequence[Candidate]) -> set[str]:
+    """Return the names that the code of what was recognised mentions, those of the makers of its tables, and what these
+    mention in turn: what they stand for is judged inside of it."""
+    of_name = {_last(candidate.name): candidate for candidate in every}
+    found: set[str] = set()
+    left = list(known)
+    while left:
+        candidate = left.pop()
+        new = {*makers_of(candidate), *names_in(candidate)} - found
+        found |= new
+        left += [of_name[name] for name in new if name in of_name]
+    return found
+
+
+def _last(name: str) -> str:
+    return name.rpartition(".")[2]
 
 
 def _fullest_first(known: Sequence[tuple[Pin, Candidate]]) -> Iterator[Pin]:

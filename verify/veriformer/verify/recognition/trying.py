@@ -68,7 +68,7 @@ def try_others(probe: Probe) -> None:
             found = _tried(_Try(probe, code, other, samples), watch)
             if found is not None and _was_given(parameter, value, found):
                 seen.add(found)
-    for changed in surroundings(code.candidate, seen.names).values():
+    for changed in surroundings(code.candidate, seen.names):
         found = _tried(_Try(probe, code, changed, samples), watch) if time.process_time() < until else None
         if found is not None:
             seen.add(found)

@@ -43,7 +43,7 @@ SCALES = ("1/√d_k by itself", "given in every call")
 """What a function does whose scale has a number for its default: scale by 1/√d_k besides, or leave it to callers."""
 
 SCALED = ("multiplied by it", "divided by it")
-"""What scores are by the scale that a function is told: some are told √d_k, and not its inverse."""
+"""Scores by the scale that a function is told: some are told √d_k, and not its inverse."""
 
 _TENSORS = {"q": QUERY, "k": KEY, "v": VALUE}
 _WORDS = {"attention", "attn", "sdpa", "sdp"}

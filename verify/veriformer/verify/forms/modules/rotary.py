@@ -46,6 +46,8 @@ def _match(candidate: Candidate) -> Match | None:
     if {"attention", "attn", "block", "model", "reverse", "inverse"} & set(candidate.words):
         return None
     method = _method(candidate)
+    if method is None and not candidate.is_network:
+        return None  # such as its configuration
     if method is None:
         raise Unfit(f"none of its methods is one that turns features: {', '.join(_METHODS)}")
     names = _roles(candidate.parameters_of(method)) or {}
