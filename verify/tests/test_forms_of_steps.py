@@ -78,6 +78,6 @@ def test_a_warmup_may_be_a_share_of_all_steps() -> None:
     assert not read_pins(SHARES.format(steps="last"))["warmup_cosine"].everywhere
 
 
-def test_arguments_without_a_usual_name_accuse_nobody() -> None:
+def test_more_arguments_than_roles_accuse_nobody() -> None:
     unknown = SHARES.replace("annealing_fraction", "plateau")
     assert "warmup_cosine" not in read_pins(unknown.format(steps="last"))

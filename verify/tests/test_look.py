@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,10 @@ def test_what_a_file_sets_does_not_reach_the_imports_of_the_suite(tmp_path: Path
 
 
 @pytest.mark.parametrize(("beside", "hides"), [("queue.py", True), ("hypothesis.py", True), ("layers.py", False)])
-def test_a_file_beside_modules_of_known_names_is_loaded_after_them(tmp_path: Path, beside: str, hides: bool) -> None:
+def test_a_file_beside_modules_of_known_names_is_loaded_after_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside: str, hides: bool
+) -> None:
+    monkeypatch.setattr(sys, "path", [str(Path(pytest.__file__).parents[1])])  # without what other tests have added
     (tmp_path / "mine.py").write_text(HEAVY)
     (tmp_path / beside).touch()
     assert looking._hides_modules(str(tmp_path / "mine.py")) == hides

@@ -36,8 +36,8 @@ def unread(found: Reading) -> tuple[str, ...]:
     """
     meanings = found.candidate.meanings
     constant = [name for name, known in meanings if known in VALUES and _plain(name) not in OF_RUNNING]
-    drawn = Fitting(OPERATION[found.form.operation], most=NUMBERS) if found.form.judge is None else None
-    defaults = _never_given(found, drawn) if drawn is not None else {}
+    defaults = _never_given(found) if found.form.judge is None else {}
+    drawn = Fitting(OPERATION[found.form.operation], most=NUMBERS) if defaults else None
     tried = dict(list(defaults.items())[:MOST])
     right = {name for name, default in tried.items() if drawn is not None and _is_right(found, drawn, name, default)}
     return tuple(dict.fromkeys(_plain(name) for name in (*constant, *defaults) if name not in right))
@@ -49,13 +49,13 @@ def unexplained(found: Reading) -> tuple[str, ...]:
     if found.form.judge is not None:
         return ()
     drawn = Fitting(OPERATION[found.form.operation], most=NUMBERS)
-    given = _never_given(found, drawn)
+    given = _never_given(found)
     defaults = {name: x for name, x in given.items() if not _switches_off(x) and PUBLISHED.get(_plain(name)) != x}
     some = list(defaults.items())[:MOST]
     return tuple(_plain(name) for name, default in some if _changes(found, drawn, name, default))
 
 
-def _never_given(found: Reading, drawn: Fitting) -> dict[str, Any]:
+def _never_given(found: Reading) -> dict[str, Any]:
     """Return the defaults of the parameters that no call gives; nothing where calls cannot be watched."""
     every = open_parameters(found.candidate)
     defaults = {name: x for name, x in every.items() if _plain(name) not in OF_RUNNING}
@@ -63,7 +63,7 @@ def _never_given(found: Reading, drawn: Fitting) -> dict[str, Any]:
         return {}
     try:
         with recorded(found.candidate) as (candidate, given):
-            drawn.fit(found.form.bind(candidate, found.readings), found.conventions)
+            Fitting(OPERATION[found.form.operation]).fit(found.form.bind(candidate, found.readings), found.conventions)
     except Exception:  # a form that reads the code itself, which the recording stands before
         return {}
     # What was never watched at all is made, or called, in another way: nothing is known of what that gives.

@@ -152,11 +152,16 @@ def _parts(candidate: Candidate) -> tuple[str, dict[str, str]]:
     return step, found
 
 
+def _missing(operation: str, found: Mapping[str, str]) -> list[str]:
+    """Return the roles without which there is no such schedule, and that none of those found says."""
+    return [role for role in NEEDED[operation] if role not in found and _SHARES.get(role) not in found]
+
+
 def _meanings(candidate: Candidate, operation: str) -> list[dict[str, str]]:
     """What roles may stand for: by their usual names, and each way to share out the others among those of no usual
     name. One that is in no role keeps its own value, where it has one."""
     step, found = _parts(candidate)
-    missing = [role for role in NEEDED[operation] if role not in found and _SHARES.get(role) not in found]
+    missing = _missing(operation, found)
     spare = [role for role in SPARE if role not in found]
     numbers = _numbers(candidate)
     unknown = [name for name in numbers if name != step and name not in found.values()]
@@ -201,11 +206,11 @@ def _match(candidate: Candidate, operation: str) -> Match | None:
 def _is_named(candidate: Candidate, operation: str, usual: Mapping[str, str]) -> bool:
     """Return whether the code or its usual names say the schedule: a cosine, or the width of a model and no rate.
 
-    What only some sharing out of unknown arguments would make right is not known to be the schedule.
+    What asks for more arguments of unknown names than there are roles without a usual one may be another schedule.
     """
     names = candidate.parameters
     asked = {name for name, p in names.items() if p.default is p.empty} - {_parts(candidate)[0]}
-    if asked - set(usual.values()):
+    if len(asked - set(usual.values())) > len(_missing(operation, usual)):
         return False
     if operation == "noam":
         return {"d_model", "warmup_steps"} <= usual.keys() and "max_lr" not in usual
