@@ -14,14 +14,20 @@ from veriformer import impl
 from veriformer.spec.layers.rms_norm import rms_norm as formula
 from veriformer.spec.requirement import Weight
 from veriformer.verify import check
+from veriformer.verify.catalogue.selection import checks
 from veriformer.verify.domain.features import present
 from veriformer.verify.domain.ordinary import is_ordinary
+from veriformer.verify.engine.check_run import run_check
+from veriformer.verify.engine.profiles import PROFILES
 from veriformer.verify.findings.compositions import BY_POWERS, BY_SMALLEST, MASKED_BY_THE_LOWEST, SOFTMAX_AND_PRODUCTS
+from veriformer.verify.findings.inquiry import Inquiry
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.findings.wider import COARSER
 from veriformer.verify.findings.witness import STEPWISE
+from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.judging.torch_arithmetic import TorchArithmetic
 from veriformer.verify.results import Results, Status
+from veriformer.verify.targets.loading import wrap
 
 X = torch.tensor([[1.0, -2.0, 0.5], [3.0, 0.25, -1.0]])
 
@@ -137,6 +143,15 @@ def test_what_the_formula_loses_likewise_is_a_weakness() -> None:
     assert one.what.endswith(f", as {STEPWISE} does")
     assert found.results[-1].status is Status.ADVICE
     assert found.exit_status == 0
+
+
+def test_a_witness_is_asked_however_little_time_is_left() -> None:
+    target = wrap(SimpleNamespace(rms_norm=in_its_own_dtype))
+    (of_range,) = [one for one in checks() if one.requirement.slug == "rms_norm.range"]
+    failed = run_check(CheckRun(of_range, "fp16"), target, PROFILES["quick"], "slug", {})
+    assert failed.status is Status.FAIL
+    (one,) = Inquiry("rms_norm", [failed], target, "slug", until=0.0).findings()
+    assert (one.weight, one.witness) == (Weight.WEAKNESS, STEPWISE)
 
 
 def test_a_cube_that_overflows_is_a_weakness_of_the_usual_composition() -> None:

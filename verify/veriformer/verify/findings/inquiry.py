@@ -30,7 +30,7 @@ from veriformer.verify.findings.wider import COARSER, in_float32, lost_in_halves
 from veriformer.verify.findings.witness import shared_rows
 from veriformer.verify.judging.judge import RunStatistics
 from veriformer.verify.judging.row import CheckRun
-from veriformer.verify.results import Result, Status
+from veriformer.verify.results import VIOLATIONS, Result, Status
 from veriformer.verify.targets.target import Target
 
 EXAMPLES = 20
@@ -38,6 +38,9 @@ EXAMPLES = 20
 
 _SECONDS = 1.0
 """Time for one survey."""
+
+_LEAST_S = 0.2
+"""Time that a violated row's survey has in any case: without an example of it no witness can be asked."""
 
 _CONTRAST = ("contract", "equation", "gradient")
 """Rows of ordinary calls: where they hold, what fails elsewhere is told from them."""
@@ -209,7 +212,8 @@ class Inquiry:
         return self.results[0].device
 
     def _survey(self, row: CheckRun, until: float, *, only_ordinary: bool = False) -> list[Example]:
-        left = until - time.process_time()
+        violated = any(result.key == row.key and result.status in VIOLATIONS for result in self.results)
+        left = max(until - time.process_time(), _LEAST_S if violated and not only_ordinary else 0.0)
         if left <= 0:
             return []
         seconds = min(left, _SECONDS)
