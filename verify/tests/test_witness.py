@@ -19,9 +19,17 @@ from veriformer.verify.domain.features import present
 from veriformer.verify.domain.ordinary import is_ordinary
 from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.profiles import PROFILES
-from veriformer.verify.findings.compositions import BY_POWERS, BY_SMALLEST, MASKED_BY_THE_LOWEST, SOFTMAX_AND_PRODUCTS
+from veriformer.verify.findings import witness
+from veriformer.verify.findings.compositions import (
+    BY_POWERS,
+    BY_SMALLEST,
+    BY_SORT,
+    MASKED_BY_THE_LOWEST,
+    SOFTMAX_AND_PRODUCTS,
+)
 from veriformer.verify.findings.inquiry import Inquiry
 from veriformer.verify.findings.record import Finding
+from veriformer.verify.findings.survey import survey
 from veriformer.verify.findings.wider import COARSER
 from veriformer.verify.findings.witness import STEPWISE
 from veriformer.verify.judging.row import CheckRun
@@ -182,6 +190,23 @@ def test_nan_behind_a_mask_is_no_leak_where_pytorch_has_it_too() -> None:
     found = results("composed_attention", "attention", "hidden_poison", dtype="fp32")
     (one,) = told(found)
     assert (one.weight, one.witness) == (Weight.WEAKNESS, "torch.nn.functional.scaled_dot_product_attention")
+
+
+def by_sorted_logs(logits: Any, p: float) -> Any:
+    ordered, index = torch.sort(logits.log_softmax(-1), -1, descending=True)
+    before = ordered.exp().cumsum(-1) - ordered.exp()
+    before[..., 0] = -1.0
+    kept = logits.gather(-1, index).masked_fill(before >= p, -torch.inf)
+    return torch.full_like(logits, -torch.inf).scatter(-1, index, kept)
+
+
+def test_tokens_sorted_by_rounded_logarithms_are_weighed_by_practice() -> None:
+    row = CheckRun(next(one for one in checks() if one.requirement.slug == "top_p_filter.equation"), "bf16")
+    target = wrap(SimpleNamespace(top_p_filter=by_sorted_logs))
+    failed = [one for one in survey(row, target, "slug", examples=60, seconds=20.0) if one.failed]
+    witnesses = list(witness._witnesses("top_p_filter", target, half=True))
+    assert failed
+    assert {witness._witness_of(one, witnesses) for one in failed} == {BY_SORT}
 
 
 def test_a_row_of_nothing_is_nan_in_the_composition() -> None:

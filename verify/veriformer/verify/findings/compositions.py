@@ -54,8 +54,8 @@ def compositions(operation: str, peer: Operation | None) -> Iterator[tuple[str, 
     if operation == "top_k_filter":
         yield BY_TOPK, _keep_top_k
     if operation == "top_p_filter":
-        for before, probabilities in itertools.product((torch.gt, torch.ge), (_softmax, _softmax_by_log)):
-            yield BY_SORT, partial(_keep_top_p, before=before, probabilities=probabilities)
+        for before, (sorted_by, mass) in itertools.product((torch.gt, torch.ge), _NUCLEI):
+            yield BY_SORT, partial(_keep_top_p, before=before, sorted_by=sorted_by, mass=mass)
 
 
 def _over_composed_attention(function: Operation, *, lowest: bool) -> Operation:
@@ -177,21 +177,35 @@ def _keep_top_k(*, logits: Tensor, k: int) -> Tensor:
     return logits.masked_fill(logits < least, -torch.inf)
 
 
+def _itself(z: Tensor) -> Tensor:
+    return z
+
+
 def _softmax(z: Tensor) -> Tensor:
     return z.softmax(-1)
+
+
+def _log_softmax(z: Tensor) -> Tensor:
+    return z.log_softmax(-1)
 
 
 def _softmax_by_log(z: Tensor) -> Tensor:
     return z.log_softmax(-1).exp()
 
 
-def _keep_top_p(*, logits: Tensor, p: float, before: Operation, probabilities: Operation) -> Tensor:
+_NUCLEI = ((_itself, _softmax), (_itself, _softmax_by_log), (_log_softmax, torch.exp), (_softmax, _itself))
+"""By what tokens are sorted, logits, log-probabilities or probabilities, and how their probabilities come of that."""
+
+
+def _keep_top_p(*, logits: Tensor, p: float, before: Operation, sorted_by: Operation, mass: Operation) -> Tensor:
     """Logits of the largest probabilities until their sum reaches p, in the logits' own dtype.
 
-    before: how the sum before a token compares with p where the token is dropped.
+    before: how the sum before a token compares with p where the token is dropped. sorted_by, mass: one of ``_NUCLEI``;
+    scores that differ may have equal probabilities in half precision.
     """
-    ordered, index = torch.sort(logits, -1, descending=True)
-    mass = probabilities(ordered)
-    dropped = before(mass.cumsum(-1) - mass, p)
+    ordered, index = torch.sort(sorted_by(logits), -1, descending=True)
+    of_tokens = mass(ordered)
+    dropped = before(of_tokens.cumsum(-1) - of_tokens, p)
     dropped[..., 0] = False
-    return torch.full_like(logits, -torch.inf).scatter(-1, index, ordered.masked_fill(dropped, -torch.inf))
+    kept = logits.gather(-1, index).masked_fill(dropped, -torch.inf)
+    return torch.full_like(logits, -torch.inf).scatter(-1, index, kept)
