@@ -9,7 +9,6 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from veriformer.verify import load
-from veriformer.verify.targets import known_failures
 
 FUSED = "aten::_scaled_dot_product_flash_attention_for_cpu"
 
@@ -44,6 +43,5 @@ def test_flex_attention_with_its_gradients() -> None:
 
 
 @pytest.mark.parametrize("name", ["torch:math", "torch:flash", "torch:flex"])
-def test_its_limits_are_known_and_its_version_is_pytorchs(name: str) -> None:
-    assert known_failures(name) is not None
+def test_its_version_is_pytorchs(name: str) -> None:
     assert load(name).version == load("torch").version
