@@ -146,3 +146,23 @@ def apply_rotary(x, pos, theta=10000.0):
 def test_a_rotary_function_may_make_its_own_angles() -> None:
     assert read_pins(ANGLES.format(step=2))["rope"].everywhere
     assert not any(pin.everywhere for pin in recognise_text(ANGLES.format(step=1)).pins)
+
+
+COARSE = """
+import torch
+
+def precompute_freqs_cis(seq_len, n_elem, base=10000):
+    angles = torch.outer(torch.arange(seq_len), base ** (-torch.arange(0, n_elem, 2) / n_elem))
+    return torch.stack([angles.cos(), angles.sin()], dim=-1).to(torch.bfloat16)
+
+def apply_rotary_emb(x, freqs_cis):
+    pairs = x.float().reshape(*x.shape[:-1], -1, 2)
+    cos, sin = freqs_cis.view(1, pairs.size(1), 1, pairs.size(3), 2).unbind(-1)
+    turned = torch.stack([pairs[..., 0] * cos - pairs[..., 1] * sin, pairs[..., 1] * cos + pairs[..., 0] * sin], -1)
+    return turned.flatten(3).type_as(x)
+"""
+
+
+def test_pairs_that_are_near_but_for_rounding_go_before_those_right_where_nothing_turns() -> None:
+    pin = read_pins(COARSE)["rope"]
+    assert (pin.everywhere, pin.conventions, pin.readings["layout"]) == (False, {}, "[B,n,H,d]")

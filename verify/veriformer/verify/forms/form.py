@@ -93,10 +93,11 @@ class Fit:
 
     def rank(self) -> tuple[Any, ...]:
         """What says which of two readings explains more."""
+        # A reading that is near but for rounding goes before one that is right where all readings are, as at position 0.
         # Roughly: two wrong readings that are as near are told apart by the calls that they answer, then by order.
         near = self.closeness >= NEAR
         return (
-            *(self.everywhere, self.ordinary, self.right, near, self.answered),
+            *(self.everywhere, self.ordinary, near, self.right, self.answered),
             *(round(self.share, 1), round(self.closeness, 1), self._digits),
         )
 
