@@ -193,7 +193,12 @@ def _softmax_by_log(z: Tensor) -> Tensor:
     return z.log_softmax(-1).exp()
 
 
-_NUCLEI = ((_itself, _softmax), (_itself, _softmax_by_log), (_log_softmax, torch.exp), (_softmax, _itself))
+_NUCLEI: Sequence[tuple[Operation, Operation]] = (
+    (_itself, _softmax),
+    (_itself, _softmax_by_log),
+    (_log_softmax, torch.exp),
+    (_softmax, _itself),
+)
 """By what tokens are sorted, logits, log-probabilities or probabilities, and how their probabilities come of that."""
 
 

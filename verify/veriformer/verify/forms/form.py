@@ -93,7 +93,7 @@ class Fit:
 
     def rank(self) -> tuple[Any, ...]:
         """What says which of two readings explains more."""
-        # A reading that is near but for rounding goes before one that is right where all readings are, as at position 0.
+        # A reading that is near but for rounding goes before one that is right where all are, as at position 0.
         # Roughly: two wrong readings that are as near are told apart by the calls that they answer, then by order.
         near = self.closeness >= NEAR
         return (
