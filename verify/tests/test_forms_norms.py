@@ -79,6 +79,84 @@ def test_an_annotation_tells_that_a_norm_takes_the_sizes_of_several_axes() -> No
     assert not read_pins(ANNOTATED.format(axes="-1"))["layer_norm"].everywhere
 
 
+COUNTED = """
+import torch
+
+class LayerNorm(torch.nn.Module):
+    def __init__(self, dim, eps=1e-6):
+        super().__init__()
+        self.dim = (dim,) if isinstance(dim, int) else tuple(dim)
+        self.gain, self.bias = (torch.nn.Parameter(make({held})) for make in (torch.ones, torch.zeros))
+        self.eps = eps
+
+    def forward(self, x):
+        apart = x - x.mean({axes}, keepdim=True)
+        return self.gain * apart / torch.sqrt(apart.pow(2).mean({axes}, keepdim=True) + self.eps) + self.bias
+"""
+
+
+def test_code_that_holds_a_weight_for_each_entry_of_several_axes_is_built_with_several() -> None:
+    every = "tuple(range(-len(self.dim), 0))"
+    assert read_pins(COUNTED.format(held="self.dim", axes=every))["layer_norm"].everywhere
+    assert not read_pins(COUNTED.format(held="self.dim", axes="-1"))["layer_norm"].everywhere
+    assert read_pins(COUNTED.format(held="self.dim[-1:]", axes="-1"))["layer_norm"].everywhere
+
+
+CONFIGURED = """
+import torch
+from dataclasses import dataclass
+
+@dataclass
+class Sizes:
+    D: int
+    eps: float = 1e-6
+
+class LN(torch.nn.Module):
+    def __init__(self, config: Sizes):
+        super().__init__()
+        self.middle, self.spread = (torch.nn.Parameter(make(config.D)) for make in (torch.zeros, torch.ones))
+        self.eps = config.eps
+
+    def forward(self, x):
+        apart = x - x.mean(-1, keepdim=True)
+        return apart / (apart.pow(2).sum(-1, keepdim=True) / {n} + self.eps).sqrt() * self.spread + self.middle
+"""
+
+
+def test_a_layer_norm_may_have_its_initials_for_a_name() -> None:
+    assert read_pins(CONFIGURED.format(n="x.shape[-1]"))["layer_norm"].everywhere
+    assert not read_pins(CONFIGURED.format(n="max(x.shape[-1] - 1, 1)"))["layer_norm"].everywhere
+
+
+NONE_ASKED = """
+import torch
+
+def rms_norm(x, weight, eps):
+    y = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)
+    if weight is None:
+        return {bare}
+    return weight * y
+"""
+
+
+def test_a_demanded_weight_that_the_code_asks_for_may_be_none() -> None:
+    assert read_pins(NONE_ASKED.format(bare="y"))["rms_norm"].everywhere
+    assert not read_pins(NONE_ASKED.format(bare="x"))["rms_norm"].everywhere
+
+
+WORDED = """
+import torch
+
+def manual_rms_norm(my_input, weight, eps):
+    return my_input * torch.rsqrt(my_input.pow(2).{mean}(-1, keepdim=True) + eps) * weight
+"""
+
+
+def test_an_input_may_have_a_word_of_its_usual_name() -> None:
+    assert read_pins(WORDED.format(mean="mean"))["rms_norm"].everywhere
+    assert not read_pins(WORDED.format(mean="sum"))["rms_norm"].everywhere
+
+
 @pytest.mark.parametrize(("name", "eps"), [("BareRMSNorm", 0.0), ("ConfiguredRMSNorm", 1e-3), ("DeafRMSNorm", 1e-3)])
 def test_what_code_declares_is_its_constant_and_what_it_does_not_is_measured(name: str, eps: float) -> None:
     assert domain_of(name).constants["eps"] == eps

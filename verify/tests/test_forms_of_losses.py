@@ -335,3 +335,47 @@ def test_a_loss_of_sequences_may_be_averaged_over_the_batch() -> None:
     pin = read_pins(OF_SEQUENCES.format(of="x.size(0)"))["cross_entropy"]
     assert (pin.everywhere, pin.readings["shape"], pin.readings["reduction"]) == (True, "sequences", "sum")
     assert not read_pins(OF_SEQUENCES.format(of="target.numel()"))["cross_entropy"].everywhere
+
+
+OF_A_MATRIX = """
+import numpy as np
+
+def softmax(scores):
+    e = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return e / e.sum(axis={axis}, keepdims=True)
+
+def log_softmax(logits):
+    x = logits - logits.max(axis=1, keepdims=True)
+    return x - np.log(np.exp(x).sum(axis={axis}, keepdims=True))
+"""
+
+
+def test_what_names_the_second_axis_is_read_as_of_a_matrix() -> None:
+    right = read_pins(OF_A_MATRIX.format(axis=1))
+    assert {name: (pin.everywhere, pin.readings["rows"]) for name, pin in right.items()} == {
+        "softmax": (True, "[R,V]"),
+        "cross_entropy": (True, "[R,V]"),
+    }
+    assert not any(pin.everywhere for pin in read_pins(OF_A_MATRIX.format(axis=0)).values())
+
+
+SMOOTHED_BY_ITS_CONSTRUCTOR = """
+from torch import nn
+
+class CrossEntropyLoss(nn.Module):
+    def __init__(self, weight=1.0, label_smoothing=0.0, ignore_label=0, kind="all"):
+        super().__init__()
+        self.weight, self.alpha, self.hidden, self.kind = weight, label_smoothing, ignore_label, kind
+
+    def forward(self, logits, labels):
+        kept = (labels != self.hidden).float()
+        p = logits.log_softmax(-1)
+        nll = -p.gather(-1, labels[..., None])[..., 0] * kept
+        rest = {spread} * kept
+        return self.weight * ((1 - self.alpha) * nll + self.alpha * rest).sum() / kept.sum(), 1
+"""
+
+
+def test_a_loss_whose_constructor_smooths_is_built_with_a_smoothing() -> None:
+    assert read_pins(SMOOTHED_BY_ITS_CONSTRUCTOR.format(spread="-p.mean(-1)"))["cross_entropy"].everywhere
+    assert not read_pins(SMOOTHED_BY_ITS_CONSTRUCTOR.format(spread="-p.sum(-1)"))["cross_entropy"].everywhere

@@ -6,6 +6,7 @@ import contextlib
 import dis
 import inspect
 import math
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -21,8 +22,10 @@ from veriformer.verify.forms.flattened import flattened
 from veriformer.verify.forms.form import Form, Match, Readings, Unfit, UnknownArgument
 from veriformer.verify.forms.holding import first
 from veriformer.verify.forms.interleaving import interleave_rows
+from veriformer.verify.forms.meanings import Parameters
 from veriformer.verify.forms.offering import offered
-from veriformer.verify.forms.signatures import Names, default_of, roles, unknown_needed
+from veriformer.verify.forms.signatures import Names, by_words, default_of, roles, unknown_needed
+from veriformer.verify.forms.stated_shapes import source_of
 
 _OF_OTHERS = (
     "taylor sparse hierarchical adaptive margin arc angular am spherical poly ohem pc tempered bi sym gce mixed"
@@ -152,7 +155,7 @@ def _roles(candidate: Candidate, known: Known) -> dict[str, str] | None:
     """By role the names of arguments. Where one alone is needed, the only one without a default is that one."""
     parameters = {name: p for name, p in candidate.parameters.items() if "eps" in known.options or not _guards(p)}
     optional = {**known.options, **known.filled}
-    found = roles(parameters, known.needed, optional)
+    found = roles(parameters, _worded(parameters, known.needed, optional), optional)
     asked = [name for name, p in parameters.items() if p.default is p.empty and p.kind not in _MANY]
     others = {name: p for name, p in parameters.items() if not any(name in names for names in optional.values())}
     unknown = unknown_needed(others, known.needed) if found is None else None
@@ -162,6 +165,17 @@ def _roles(candidate: Candidate, known: Known) -> dict[str, str] | None:
         return found
     (role,) = known.needed
     return roles(parameters, {role: (asked[0],)}, optional)
+
+
+def _worded(parameters: Parameters, needed: Names, optional: Names) -> Names:
+    """Return the usual names, and of a role that has none of them the one demanded argument that has one for a word."""
+    others = {name: p for name, p in parameters.items() if not any(name in names for names in optional.values())}
+    every = by_words(others, needed)
+    found = {}
+    for role, names in needed.items():
+        more = [name for name in every[role][len(names) :] if not any(name in usual for usual in needed.values())]
+        found[role] = (*names, *more) if len(more) == 1 else names
+    return found
 
 
 def _guards(p: inspect.Parameter) -> bool:
@@ -188,8 +202,10 @@ def _weightless(candidate: Candidate) -> bool:
 def _bind(candidate: Candidate, readings: Readings, known: Known) -> Callable[..., Any]:
     names = _roles(candidate, known) or {}
     options = [role for role in names if role in known.options]
-    required = [role for role in options if default_of(candidate.parameters, names[role]) is _EMPTY]
-    shown = {role: default_of(candidate.parameters, names[role]) for role in options if role not in required}
+    demanded = [role for role in options if default_of(candidate.parameters, names[role]) is _EMPTY]
+    may_be_none = {role for role in demanded if _asks_for_none(candidate, names[role])}
+    required = [role for role in demanded if role not in may_be_none]
+    shown = {role: default_of(candidate.parameters, names[role]) for role in options if role not in demanded}
     changed = names.get(next(iter(known.needed)), "") if _returns_nothing(candidate) else ""
 
     def call(**given: Any) -> Any:
@@ -199,7 +215,8 @@ def _bind(candidate: Candidate, readings: Readings, known: Known) -> Callable[..
         function = calling(candidate, {}, dtype)
 
         def answer(theirs: Mapping[str, Any]) -> Any:
-            own = {names[role]: value for role, value in theirs.items() if role in names}
+            own: dict[str, Any] = {names[role]: None for role in may_be_none}
+            own |= {names[role]: value for role, value in theirs.items() if role in names}
             if not changed:
                 return known.result(function(**own), readings)
             own[changed] = own[changed].clone()
@@ -217,6 +234,11 @@ def _bind(candidate: Candidate, readings: Readings, known: Known) -> Callable[..
 
 
 _EMPTY = default_of({}, None)
+
+
+def _asks_for_none(candidate: Candidate, name: str) -> bool:
+    """Return whether code that demands an argument asks whether that is None."""
+    return re.search(rf"\b{re.escape(name)} is (not )?None\b", source_of(candidate)) is not None
 
 
 def words_of(*names: str) -> tuple[frozenset[str], ...]:

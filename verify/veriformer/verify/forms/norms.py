@@ -125,7 +125,7 @@ def _shape_of(candidate: Candidate) -> str | None:
     """Return the constructor's argument that may be the sizes of several axes, where the code says that it takes them
     and an instance of two answers."""
     name = name_of_size(candidate, "width")
-    if name is None or "shape" not in words(name) or not _takes_several(candidate, name):
+    if name is None or not _takes_several(candidate, name):
         return None
     shape = _two_axes(_D - 1)
     try:
@@ -134,6 +134,8 @@ def _shape_of(candidate: Candidate) -> str | None:
             found = made(torch.zeros(2, *shape))
     except Exception:  # it is the size of one axis
         return None
+    if "shape" not in words(name) and not any(p.shape == torch.Size(shape) for p in made.parameters()):
+        return None  # it is perhaps the list of which the last is the size
     return name if isinstance(found, Tensor) and found.shape == (2, *shape) else None
 
 

@@ -31,7 +31,7 @@ OPTIONS: Mapping[str, tuple[str, ...]] = {
     ),
     "ignored": (
         *("padding_idx", "ignore_index", "pad_idx", "pad_index", "pad_id", "pad_token_id", "trg_pad_idx"),
-        *("tgt_pad_idx", "ignore_idx", "ignored_index"),
+        *("tgt_pad_idx", "ignore_idx", "ignored_index", "ignore_label", "ignore_id", "ignored_label"),
     ),
     "reduction": ("reduction",),
 }

@@ -201,8 +201,9 @@ def _preferred(found: Reading, best: Reading) -> bool:
 
 
 def _options_of(found: Reading) -> set[str]:
-    """Return what a candidate takes by a reading, as the contract names it."""
-    return set(inspect.signature(found.form.bind(found.candidate, found.readings)).parameters)
+    """Return what a candidate takes by a reading and does not demand, as the contract names it."""
+    parameters = inspect.signature(found.form.bind(found.candidate, found.readings)).parameters
+    return {name for name, p in parameters.items() if p.default is not p.empty}
 
 
 def _against(found: Reading) -> str:

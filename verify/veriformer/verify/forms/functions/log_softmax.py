@@ -11,6 +11,7 @@ from torch import Tensor
 from veriformer.verify.forms.building import calling
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
+from veriformer.verify.forms.functions.scores import as_matrix, rows_of
 from veriformer.verify.forms.holding import first
 from veriformer.verify.forms.interleaving import interleave_rows
 from veriformer.verify.forms.named import VARIANTS, names_nothing_else, words_of
@@ -30,7 +31,7 @@ def _match(candidate: Candidate) -> Match | None:
     if roles(candidate.parameters, {**_NEEDED, "target": TARGET}) or not roles(candidate.parameters, _NEEDED, _AXIS):
         return None
     told = ("judged at targets: their terms by the opposite sign, reduced by the suite",)
-    return Match(True, {}, told, closed=names_nothing_else(candidate, _NAMES))
+    return Match(True, rows_of(candidate), told, closed=names_nothing_else(candidate, _NAMES))
 
 
 def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
@@ -46,7 +47,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
     def call(logits: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
         if target.is_floating_point() or target.shape != logits.shape[:-1]:
             raise NotOffered("target: classes are taken")
-        rows = log_probs(logits, -1)
+        rows = log_probs(as_matrix(logits, readings), -1).reshape(logits.shape)
         if "axis" in names and logits.ndim > 1:
             with torch.no_grad():
                 first_axis = log_probs(logits.movedim(-1, 0), 0).movedim(0, -1)

@@ -17,7 +17,10 @@ from veriformer.verify.forms.signatures import LOGITS, TARGET
 from veriformer.verify.forms.stated_shapes import source_of
 
 _OPTIONS = {
-    "ignore_index": ("ignore_index", "padding_idx", "pad_id", "pad_idx", "trg_pad_idx"),
+    "ignore_index": (
+        *("ignore_index", "padding_idx", "pad_id", "pad_idx", "trg_pad_idx", "ignore_label", "ignored_index"),
+        *("ignore_id", "ignored_label"),
+    ),
     "label_smoothing": ("label_smoothing", "smoothing", "eps", "epsilon", "alpha"),
     "reduction": ("reduction",),
 }

@@ -2,11 +2,73 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.form import Readings
 from veriformer.verify.forms.named import VARIANTS, Known, form_of, words_of
+from veriformer.verify.forms.offering import offered
 
 Z = {"z": ("z", "x", "input", "inputs", "logits", "scores", "a", "tensor", "X")}
 DIM = {"dim": ("dim", "axis")}
 
-SOFTMAX = Known("softmax", words_of("softmax"), Z, DIM, frozenset(("log", "gumbel", "cross", "masked")) | VARIANTS)
+ROWS = ("any axes", "[R,V]")
+"""Axes of scores: any before the last, or those of a matrix alone."""
 
-FORM = form_of("functions/softmax", SOFTMAX)
+
+def rows_of(candidate: Candidate) -> Mapping[str, tuple[str, ...]]:
+    """Return the readings of axes: a matrix alone only for code that has no argument for the axis, answers a matrix and
+    raises for a vector, as what names its second axis does."""
+    if not candidate.is_function or set(DIM["dim"]) & candidate.parameters.keys():
+        return {}
+    return {"rows": ROWS} if _answers(candidate, torch.eye(2)) and not _answers(candidate, torch.ones(2)) else {}
+
+
+def _answers(candidate: Candidate, x: Tensor) -> bool:
+    try:
+        found = candidate.thing(x)
+    except Exception:  # refused, for whatever reason
+        return False
+    return isinstance(found, Tensor) and found.shape == x.shape
+
+
+def as_matrix(z: Tensor, readings: Readings) -> Tensor:
+    """Return scores as the rows of one matrix where only such are taken."""
+    return z.reshape(-1, z.shape[-1]) if readings.get("rows") == ROWS[1] else z
+
+
+def _rowwise(given: dict[str, Any], readings: Readings) -> dict[str, Any]:
+    return {role: as_matrix(x, readings) if role == "z" else x for role, x in given.items()}
+
+
+SOFTMAX = Known(
+    "softmax",
+    words_of("softmax"),
+    Z,
+    DIM,
+    frozenset(("log", "gumbel", "cross", "masked")) | VARIANTS,
+    arrange=_rowwise,
+    own=rows_of,
+)
+
+_BY_NAME = form_of("functions/softmax", SOFTMAX)
+
+
+def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Any]:
+    function = _BY_NAME.bind(candidate, readings)
+    if readings.get("rows") != ROWS[1]:
+        return function
+
+    def call(z: Tensor) -> Any:
+        found = function(z)
+        return found.reshape(z.shape) if isinstance(found, Tensor) and found.numel() == z.numel() else found
+
+    return offered("softmax", call)
+
+
+FORM = replace(_BY_NAME, bind=_bind)

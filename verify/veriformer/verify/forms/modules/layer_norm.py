@@ -18,7 +18,7 @@ def _match(candidate: Candidate) -> Match | None:
         return None
     if candidate.words == ("norm",):  # which of the two it is, its parameters say
         return match_norm(candidate, ({"norm"},), biases=True, bias_due=True)
-    return match_norm(candidate, _WORDS, biases=True)
+    return match_norm(candidate, ({"ln"},) if candidate.words == ("ln",) else _WORDS, biases=True)
 
 
 def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:

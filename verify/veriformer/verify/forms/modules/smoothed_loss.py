@@ -7,16 +7,22 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.candidate import Candidate, words
 from veriformer.verify.forms.construction import built
 from veriformer.verify.forms.form import Form, Match, Readings, Unfit
 from veriformer.verify.forms.signatures import default_of, roles
 from veriformer.verify.forms.smoothing import SCORES, SMOOTH, TARGETS, Smoothing, loss_of, match_of, option_names
 
+_LOSSES = frozenset(("entropy", "crossentropy", "ce", "nll", "xent"))
+"""Words of a loss, which may be smoothed where its constructor says so."""
+
 
 def _match(candidate: Candidate) -> Match | None:
     own = set(candidate.words)
-    if not candidate.is_network or not own & SMOOTH or own & {"l1", "l", "binary"}:
+    if not candidate.is_network or own & {"l1", "l", "binary"}:
+        return None
+    said = own | {word for name in candidate.constructor if own & _LOSSES for word in words(name)}
+    if not said & SMOOTH:
         return None
     call = _find_tensors(candidate)
     if call is None:
