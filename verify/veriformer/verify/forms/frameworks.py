@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from veriformer.verify.forms.form import NotOffered
+from veriformer.verify.forms.own_gradients import with_own_gradient
 
 _ROOTS = {"jax": "jax", "jaxlib": "jax", "flax": "jax", "optax": "jax", "numpy": "numpy"}
 
@@ -86,7 +87,7 @@ def over_tensors(thing: Any, module: ModuleType | None) -> Any:
     framework = framework_of(thing, module)
     if not framework:
         return thing
-    return {"jax": _of_jax, "numpy": _of_numpy}[framework](thing)
+    return _of_jax(thing) if framework == "jax" else with_own_gradient(_of_numpy, thing, module)
 
 
 def _of_numpy(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -24,6 +24,7 @@ from veriformer.verify.forms.holding import first
 from veriformer.verify.forms.interleaving import interleave_rows
 from veriformer.verify.forms.meanings import Parameters
 from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.own_gradients import DERIVATIVE
 from veriformer.verify.forms.signatures import Names, by_words, default_of, roles, unknown_needed
 from veriformer.verify.forms.stated_shapes import source_of
 
@@ -111,7 +112,11 @@ def _as_function(candidate: Candidate, known: Known) -> Candidate:
 
 def _match(candidate: Candidate, known: Known) -> Match | None:
     words = set(candidate.words)
-    if candidate.is_module or words & known.not_words or not any(names <= words for names in known.names):
+    if (
+        candidate.is_module
+        or words & (known.not_words | DERIVATIVE)
+        or not any(names <= words for names in known.names)
+    ):
         return None
     if candidate.is_class and not _weightless(candidate):
         return None
