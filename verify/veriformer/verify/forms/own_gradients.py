@@ -66,13 +66,17 @@ class Backward:
         if not isinstance(found, Tensor):
             raise ValueError(f"it gives no gradient of {name}")
         if "upstream" not in self.roles.values():
-            axes = [given[own] for own in _AXES if isinstance(given.get(own), int)]
-            if found.shape == (*x.shape, x.shape[-1]) and any(axis % x.ndim != x.ndim - 1 for axis in axes):
-                raise NotOffered(f"gradients: its matrices are laid out for the last axis of {name}")
             found = _times(found, upstream, x)
         if found.shape != x.shape:
             raise ValueError(f"its gradient of {name} has shape {tuple(found.shape)}, and that has {tuple(x.shape)}")
         return found.to(x.dtype)
+
+    def check(self, given: Mapping[str, Any]) -> None:
+        """Raise NotOffered for another axis than the last where a derivative is perhaps a matrix for each row."""
+        x = next(x for x in given.values() if isinstance(x, Tensor) and x.is_floating_point())
+        axes = [given[name] for name in _AXES if isinstance(given.get(name), int)]
+        if "upstream" not in self.roles.values() and any(axis % max(x.ndim, 1) != x.ndim - 1 for axis in axes):
+            raise NotOffered("gradients: a derivative is laid out for the last axis")
 
 
 def _times(found: Tensor, upstream: Tensor, x: Tensor) -> Tensor:
@@ -198,6 +202,7 @@ def _differentiable(forward: Function, backward: Backward, function: Function) -
         names = [name for name, x in given.items() if isinstance(x, Tensor) and x.is_floating_point()]
         if not wanted or not torch.is_grad_enabled():
             return forward(**given)
+        backward.check(given)
         return _Called.apply(forward, backward, given, names, *(given[name] for name in names))  # type: ignore[no-untyped-call]
 
     return call
