@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.source_texts import read_pins
+from tests.source_texts import read_pins, recognise_text
 
 TOLD = """
 class NoamScheduler:
@@ -81,3 +81,55 @@ def test_a_warmup_may_be_a_share_of_all_steps() -> None:
 def test_more_arguments_than_roles_accuse_nobody() -> None:
     unknown = SHARES.replace("annealing_fraction", "plateau")
     assert "warmup_cosine" not in read_pins(unknown.format(steps="last"))
+
+
+RISING = """
+from torch.optim.lr_scheduler import LRScheduler
+
+class Base(LRScheduler):
+    def __init__(self, optimizer, lr):
+        self.optimizer, self.lr = optimizer, lr
+
+    def step(self):
+        raise NotImplementedError
+
+class WarmupScheduler(Base):
+    def __init__(self, optimizer, init_lr, peak_lr, warmup_steps):
+        super().__init__(optimizer, init_lr)
+        self.first, self.rise, self.end, self.taken = init_lr, (peak_lr - init_lr) / warmup_steps, warmup_steps, 1
+
+    def step(self):
+        if self.taken {before} self.end:
+            for group in self.optimizer.param_groups:
+                group["lr"] = self.first + self.taken * self.rise
+        self.taken += 1
+"""
+
+
+def test_a_rise_may_begin_at_an_initial_rate_and_its_base_is_no_schedule() -> None:
+    right = recognise_text(RISING.format(before="<="))
+    assert [(pin.operation, pin.everywhere) for pin in right.pins] == [("warmup", True)]
+    assert right.unknown == ("Base",)
+    assert [pin.everywhere for pin in recognise_text(RISING.format(before="<")).pins] == [False]
+
+
+ACCUMULATING = """
+def train_epoch(model, train_loader, criterion, optimizer, accumulation_steps=4):
+    model.train()
+    optimizer.zero_grad()
+    for step, (inputs, targets) in enumerate(train_loader, start=1):
+        loss = criterion(model(inputs), targets){divided}
+        loss.backward()
+        if step % accumulation_steps == 0{last}:
+            optimizer.step()
+            {cleared}
+"""
+
+
+def test_an_epoch_is_judged_by_the_gradients_of_its_steps() -> None:
+    right = {"divided": " / accumulation_steps", "last": "", "cleared": "optimizer.zero_grad()"}
+    assert read_pins(ACCUMULATING.format(**right))["accumulate_gradients"].everywhere
+    whole = {**right, "last": " or step == len(train_loader)"}
+    assert read_pins(ACCUMULATING.format(**whole))["accumulate_gradients"].everywhere
+    for wrong in ({"divided": ""}, {"cleared": "pass"}):
+        assert not read_pins(ACCUMULATING.format(**{**right, **wrong}))["accumulate_gradients"].everywhere

@@ -81,7 +81,14 @@ def find_roles(names: Iterable[str]) -> dict[str, str]:
     for name in sorted(listed, key=lambda one: not any(one in usual for usual in ROLES.values())):
         if role_of(name):
             found.setdefault(role_of(name), name)
+    peaks = [name for name in listed if role_of(name) == "max_lr" and not _FIRST & set(words(name))]
+    if peaks and _FIRST & set(words(found["max_lr"])):  # where there is a peak beside it, it is what the rise begins at
+        found = {"first": found["max_lr"], **found, "max_lr": peaks[0]}
     return found
+
+
+_FIRST = frozenset(("init", "initial", "start"))
+"""Words of a rate from which a schedule begins."""
 
 
 SPARE = ("lowest", "factor")

@@ -44,12 +44,20 @@ def _match(candidate: Candidate) -> Match | None:
         return None
     if candidate.thing is LRScheduler:
         raise Unfit("it is the base of all schedules")
+    if any(_is_abstract(getattr(candidate.thing, name, None)) for name in ("step", "get_lr")):
+        return None
     demanded = _demanded(candidate)
     unknown = [name for name in demanded if _given(name) is None]
     if unknown:
         raise Unfit(f"its constructor demands {unknown[0]}, which nobody can give")
     told = tuple(f"{name} is {_given(name)}" for name in demanded if not callable(_given(name)))
     return Match(True, told=told)
+
+
+def _is_abstract(method: Any) -> bool:
+    """Return whether all that a method does is to raise NotImplementedError: its classes are bases of others."""
+    code = getattr(method, "__code__", None)
+    return code is not None and code.co_names == ("NotImplementedError",)
 
 
 def _given(name: str) -> Any:
