@@ -95,3 +95,28 @@ def test_a_derivative_is_not_the_function_that_it_is_of() -> None:
         "import numpy as np\n\ndef gelu_derivative(x):\n    return np.exp(-x * x)\n\ndef d_softmax(x):\n    return x\n"
     )
     assert recognise_text(text).unknown == ("gelu_derivative", "d_softmax")
+
+
+OPERATIONS = """
+import numpy as np
+
+class Ops:
+    def softmax(self, x, *, axis=-1, temperature=1.0):
+        x = x {by} temperature
+        e = np.exp(x - x.max(axis=axis, keepdims=True))
+        return e / e.sum(axis=axis, keepdims=True)
+
+    @staticmethod
+    def gelu(x):
+        return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + {cubic} * x**3)))
+"""
+
+
+def test_methods_of_a_class_that_is_built_from_nothing_are_operations_by_name() -> None:
+    right = recognise_text(OPERATIONS.format(by="/", cubic="0.044715"))
+    assert {(pin.name, pin.operation, pin.everywhere) for pin in right.pins} == {
+        ("Ops.softmax", "softmax", True),
+        ("Ops.gelu", "gelu", True),
+    }
+    wrong = recognise_text(OPERATIONS.format(by="*", cubic="0.44715"))
+    assert {(pin.name, pin.everywhere) for pin in wrong.pins} == {("Ops.softmax", False), ("Ops.gelu", False)}

@@ -9,8 +9,11 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
+import torch
+from torch import nn
+
 from veriformer.verify.forms.autograd_functions import applied, is_autograd_function
-from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.candidate import Candidate, words
 from veriformer.verify.forms.frameworks import over_tensors
 
 
@@ -38,7 +41,39 @@ def _of_module(module: ModuleType, prefix: str) -> Iterator[Candidate]:
         if name.startswith("__") or not callable(x):
             continue
         if getattr(x, "__module__", None) == module.__name__ or _assigned(x, module):
-            yield candidate(f"{prefix}.{name}" if prefix else name, x, module)
+            whole = f"{prefix}.{name}" if prefix else name
+            yield candidate(whole, x, module)
+            yield from (candidate(f"{whole}.{own}", method, module) for own, method in _methods(x))
+
+
+_OF_METHODS = (
+    *({"softmax"}, {"gelu"}, {"silu"}, {"swish"}, {"layer", "norm"}, {"layernorm"}, {"rms", "norm"}, {"rmsnorm"}),
+    *({"logsumexp"}, {"cross", "entropy"}),
+)
+"""Words of a method that is an operation by itself, whatever its class is."""
+
+
+def _methods(kind: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the methods of a plain class that are operations by name, by their names: bound, or static."""
+    own = {name: x for name, x in vars(kind).items() if name[:1] != "_"} if inspect.isclass(kind) else {}
+    named = [name for name in own if any(one == set(words(name)) for one in _OF_METHODS)]
+    if not named or issubclass(kind, nn.Module | torch.autograd.Function | torch.optim.Optimizer):
+        return
+    for name in named:
+        found = method_of(kind, name)
+        if found is not None:
+            yield name, found
+
+
+def method_of(kind: Any, name: str) -> Any:
+    """Return a method of a class that is built from nothing, or a static one; None where there is none such."""
+    if isinstance(vars(kind).get(name), staticmethod | classmethod):
+        return getattr(kind, name)
+    try:
+        found = getattr(kind(), name)
+    except Exception:  # it is built from something
+        return None
+    return found if inspect.isroutine(found) else None
 
 
 def _assigned(x: Any, module: ModuleType) -> bool:
@@ -64,6 +99,10 @@ def resolved(target: object, name: str) -> Candidate:
     if not isinstance(target, ModuleType) or not name:
         return candidate(name, target, target if isinstance(target, ModuleType) else inspect.getmodule(target))
     module, rest = target, name
+    head, _, method = name.rpartition(".")
+    kind = getattr(module, head, None)
+    if inspect.isclass(kind):
+        return candidate(name, method_of(kind, method), module)
     while ("." in rest and not hasattr(module, rest.partition(".")[0])) or "." in rest:
         head, _, rest = rest.partition(".")
         module = importlib.import_module(f"{module.__name__}.{head}")

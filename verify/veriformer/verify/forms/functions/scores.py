@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from veriformer.verify.forms.offering import offered
 
 Z = {"z": ("z", "x", "input", "inputs", "logits", "scores", "a", "tensor", "X")}
 DIM = {"dim": ("dim", "axis")}
+_TEMPERATURE = {"temperature": ("temperature", "temp", "tau", "T")}
 
 ROWS = ("any axes", "[R,V]")
 """Axes of scores: any before the last, or those of a matrix alone."""
@@ -23,10 +24,16 @@ ROWS = ("any axes", "[R,V]")
 
 def rows_of(candidate: Candidate) -> Mapping[str, tuple[str, ...]]:
     """Return the readings of axes: a matrix alone only for code that has no argument for the axis, answers a matrix and
-    raises for a vector, as what names its second axis does."""
-    if not candidate.is_function or set(DIM["dim"]) & candidate.parameters.keys():
-        return {}
-    return {"rows": ROWS} if _answers(candidate, torch.eye(2)) and not _answers(candidate, torch.ones(2)) else {}
+    raises for a vector, as what names its second axis does; and that of a temperature, where the code has one."""
+    names = candidate.parameters.keys()
+    heated = {"temperature": ("1 and 2",)} if set(_TEMPERATURE["temperature"]) & names else {}
+    if not candidate.is_function or set(DIM["dim"]) & names:
+        return heated
+    return (
+        {**heated, "rows": ROWS}
+        if _answers(candidate, torch.eye(2)) and not _answers(candidate, torch.ones(2))
+        else heated
+    )
 
 
 def _answers(candidate: Candidate, x: Tensor) -> bool:
@@ -43,7 +50,20 @@ def as_matrix(z: Tensor, readings: Readings) -> Tensor:
 
 
 def _rowwise(given: dict[str, Any], readings: Readings) -> dict[str, Any]:
-    return {role: as_matrix(x, readings) if role == "z" else x for role, x in given.items()}
+    """Return the scores as they are taken; of an odd number of them twice, at a temperature of two."""
+    z = given.get("z")
+    if not isinstance(z, Tensor):
+        return given
+    rows = {**given, "z": as_matrix(z, readings), "temperature": 1.0}
+    odd = "temperature" in readings and z.numel() % 2 == 1
+    return next(_hotter(rows, ("temperature",)), rows) if odd else rows
+
+
+def _hotter(given: Mapping[str, Any], names: Collection[str]) -> Iterator[dict[str, Any]]:
+    """Yield the same call at twice the temperature, where twice the scores are exact."""
+    z, temperature = given["z"], given["temperature"]
+    if "temperature" in names and torch.equal(2 * z / 2, z):
+        yield {**given, "z": 2 * z, "temperature": 2 * temperature}
 
 
 SOFTMAX = Known(
@@ -53,7 +73,10 @@ SOFTMAX = Known(
     DIM,
     frozenset(("log", "gumbel", "cross", "masked")) | VARIANTS,
     arrange=_rowwise,
+    alike=_hotter,
+    filled=_TEMPERATURE,
     own=rows_of,
+    neutral=("temperature",),
 )
 
 _BY_NAME = form_of("functions/softmax", SOFTMAX)
