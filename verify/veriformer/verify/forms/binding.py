@@ -13,7 +13,7 @@ from veriformer.verify.forms.afresh import calling_without
 from veriformer.verify.forms.autograd_functions import applied
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.frameworks import over_tensors
-from veriformer.verify.forms.meanings import BUILT, CALLED, Meanings
+from veriformer.verify.forms.meanings import BUILT, CALLED, WITHOUT, Meanings
 from veriformer.verify.forms.pin import Pin
 from veriformer.verify.forms.registry import form_named
 
@@ -31,7 +31,7 @@ def bound(pin: Pin, candidate: Candidate) -> Any:
 
 def _apart(readings: Mapping[str, str]) -> tuple[dict[str, str], Meanings]:
     """Readings, and beside them what arguments are whose names are not known."""
-    meanings = {name: known for name, known in readings.items() if name.startswith((BUILT, CALLED))}
+    meanings = {name: known for name, known in readings.items() if name.startswith((BUILT, CALLED, WITHOUT))}
     return {name: x for name, x in readings.items() if name not in meanings}, tuple(meanings.items())
 
 

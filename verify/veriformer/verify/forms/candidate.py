@@ -14,6 +14,7 @@ from torch import nn
 from veriformer.verify.forms.meanings import (
     BUILT,
     CALLED,
+    WITHOUT,
     Meanings,
     Parameters,
     renamed,
@@ -49,6 +50,9 @@ class Candidate:
         """An instance from these arguments of ``constructor``, to be called by the names in ``parameters``."""
         _MADE_WITH.setdefault((self.thing, self.meanings), set()).update(arguments)
         made = self.thing(**theirs(arguments, self.meanings, BUILT, _parameters(self.thing)))
+        for name, _ in self.meanings:
+            if name.startswith(WITHOUT):
+                _leave_out(made, name.removeprefix(WITHOUT))
         if isinstance(made, nn.Module) and any(name.startswith(CALLED) for name, _ in self.meanings):
             made.forward = renaming(made.forward, self.meanings, _parameters(made.forward))
         return made
@@ -143,3 +147,9 @@ def _parameters(function: Any) -> dict[str, inspect.Parameter]:
         return dict(inspect.signature(function).parameters)
     except (ValueError, TypeError):  # a built-in without one
         return {}
+
+
+def _leave_out(module: nn.Module, path: str) -> None:
+    """Put the identity in the place of a part of a module."""
+    owner, _, name = path.rpartition(".")
+    setattr(module.get_submodule(owner), name, nn.Identity())

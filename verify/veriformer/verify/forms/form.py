@@ -22,6 +22,14 @@ class Unfit(Exception):
     """A candidate looks like the operation and cannot be judged as it; the message says why."""
 
 
+class OtherParts(Unfit):
+    """A module holds norms, which have no part in the operation. names: their paths within the module."""
+
+    def __init__(self, message: str, names: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.names = names
+
+
 class UnknownArgument(Unfit):
     """An argument without a default whose name says nothing: perhaps what it does says it.
 

@@ -15,6 +15,11 @@ BUILT, CALLED = "built_with_", "called_with_"
 WORD = "word_of_"
 """Before the name of an argument by a word of which code is this operation, and another one by another word."""
 
+WITHOUT = "without_"
+"""Before the name of a part of a module, in place of which the identity is called."""
+
+IDENTITY = "nn.Identity()"
+
 Parameters = Mapping[str, inspect.Parameter]
 
 
@@ -24,7 +29,10 @@ def annotation_name(p: inspect.Parameter) -> str:
 
 
 Meanings = tuple[tuple[str, str], ...]
-"""By argument, with ``BUILT`` or ``CALLED`` before its name, a usual name of what it is, or a key of ``VALUES``."""
+"""By argument, with ``BUILT`` or ``CALLED`` before its name, a usual name of what it is, or a key of ``VALUES``.
+
+By part of a module, with ``WITHOUT`` before its name, ``IDENTITY``.
+"""
 
 VALUES: Mapping[str, Any] = {
     "None": None,

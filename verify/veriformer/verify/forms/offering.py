@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from veriformer.verify.contract.signatures import AREA, OPTIONAL, POSITIONAL, STUBS
+from veriformer.verify.forms.form import NotOffered, Unfit
 
 
 def offered(
@@ -35,7 +36,10 @@ def offered(
     def function(*arguments: Any, **given: Any) -> Any:
         bound = signature.bind(*arguments, **given)
         bound.apply_defaults()
-        return call(**bound.arguments)
+        try:
+            return call(**bound.arguments)
+        except Unfit as reason:  # an instance of other sizes may be another thing
+            raise NotOffered(str(reason)) from reason
 
     function.__name__ = function.__qualname__ = operation
     function.__signature__ = signature  # type: ignore[attr-defined]

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from veriformer.verify.forms.candidate import words
-from veriformer.verify.forms.form import NotOffered, Unfit
+from veriformer.verify.forms.form import NotOffered, OtherParts, Unfit
 from veriformer.verify.forms.linear_behaviour import by_behaviour
 
 HELD = ("[n_in, n_out]", "[n_out, n_in]")
@@ -72,12 +72,19 @@ class Linear:
 def linears(module: nn.Module, held: str = HELD[0]) -> list[Linear]:
     """Every linear map of a module. held: how those are that stand among its own parameters.
 
-    Raises Unfit where parameters are left that are of none.
+    Raises Unfit where parameters are left that are of none, OtherParts where all of these are of norms.
     """
     found, left = linears_and_rest(module, held)
     if left:
-        raise Unfit(f"its parameter {left[0]!r} is no weight of a linear map: in this form the operation has none else")
+        said = f"its parameter {left[0]!r} is no weight of a linear map: in this form the operation has none else"
+        owners = tuple(dict.fromkeys(name.rpartition(".")[0] for name in left))
+        raise OtherParts(said, owners) if all(_is_norm(module, name) for name in owners) else Unfit(said)
     return found
+
+
+def _is_norm(module: nn.Module, name: str) -> bool:
+    """Return whether a part of a module is a norm, by the name of its class."""
+    return bool(name) and "norm" in words(type(module.get_submodule(name)).__name__)
 
 
 def linears_and_rest(module: nn.Module, held: str = HELD[0]) -> tuple[list[Linear], list[str]]:

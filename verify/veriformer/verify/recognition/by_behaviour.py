@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import Any
 
 from veriformer.verify.forms.candidate import Candidate, words
-from veriformer.verify.forms.form import Form, Match, Unfit, UnknownArgument
+from veriformer.verify.forms.form import Form, Match, OtherParts, Unfit, UnknownArgument
 from veriformer.verify.forms.holding import Holder
-from veriformer.verify.forms.meanings import BUILT, CALLED, VALUES, Meanings
+from veriformer.verify.forms.meanings import BUILT, CALLED, IDENTITY, VALUES, WITHOUT, Meanings
 from veriformer.verify.recognition.fitting import Fitting
 from veriformer.verify.recognition.nearest import OPERATION, SCREENED, Reading, Untold, choices_of, nearest
 
@@ -32,17 +32,37 @@ def read(form: Form, candidate: Candidate, pinned: Mapping[str, str]) -> Reading
     """
     start = f"{form.operation}."
     said = [(key.removeprefix(start), value) for key, value in pinned.items() if key.startswith(start)]
-    candidate = candidate.read_as(tuple(one for one in said if one[0].startswith((BUILT, CALLED))))
+    candidate = candidate.read_as(tuple(one for one in said if one[0].startswith((BUILT, CALLED, WITHOUT))))
     try:
         match = form.match(candidate)
     except UnknownArgument as unknown:
         return _found_out(form, candidate, unknown, pinned)
+    except OtherParts as others:
+        candidate = _without_parts(candidate, others)
+        found = read(form, candidate, pinned)
+        if found is None:
+            return None
+        if not found.fit.everywhere and not _vanishes(found):
+            raise Unfit("it adds something to what the operation gives, as a residual connection does") from others
+        told = () if candidate.meanings != found.candidate.meanings else _told(candidate)
+        return replace(found, match=replace(found.match, told=(*found.match.told, *told)))
     if match is None:
         return None
     try:
         return nearest(form, candidate, match, pinned)
     except Untold as reason:
         return _without(form, candidate, reason, pinned)
+
+
+def _without_parts(candidate: Candidate, others: OtherParts) -> Candidate:
+    """Return the candidate with the identity in place of its norms: a layer may begin or end with one."""
+    return candidate.read_as(tuple((WITHOUT + name, IDENTITY) for name in others.names))
+
+
+def _vanishes(found: Reading) -> bool:
+    """Return whether nothing is left of a layer's result where all its weights are 0."""
+    function = found.form.bind(found.candidate, found.readings)
+    return found.form.judge is not None or Fitting(OPERATION[found.form.operation]).vanishes(function)
 
 
 def _without(form: Form, candidate: Candidate, reason: Untold, pinned: Mapping[str, str]) -> Reading:
@@ -125,6 +145,8 @@ def _bindings(
             if len(said) < DEEPEST and unknown.argument not in said:
                 for i, known in enumerate(choices(unknown)):
                     heapq.heappush(left, (cost + i, next(order), one.read_as(((unknown.argument, known),))))
+        except OtherParts as others:
+            heapq.heappush(left, (cost, next(order), _without_parts(one, others)))
         except Exception:  # whatever it does when it is built so
             continue
         else:
@@ -168,6 +190,9 @@ def _of_calls(candidate: Candidate) -> dict[str, str]:
 def _told(candidate: Candidate) -> Iterator[str]:
     for argument, known in candidate.meanings:
         name = argument.removeprefix(BUILT).removeprefix(CALLED)
+        if argument.startswith(WITHOUT):
+            yield f"its part {argument.removeprefix(WITHOUT)!r}, a norm, is left out"
+            continue
         how = "built" if argument.startswith(BUILT) else "called"
         if known in VALUES:
             yield f"{how} with {name} = {known}"

@@ -52,6 +52,9 @@ _NOT_OFFERED = f"raised {NotOffered.__name__}"
 CLOSE = 0.9
 """A reading that explains less of the variance is not tried with other constants."""
 
+_READ = ("x", "context")
+"""Arguments of layers that are no weights."""
+
 Constants = Mapping[str, Any]
 
 
@@ -152,6 +155,16 @@ class Fitting:
         answered = sum(outcome is not None for outcome, _ in answers)
         return answered, answered + len(own)
 
+    def vanishes(self, function: Callable[..., Any]) -> bool:
+        """Return whether the result of every plain call that is answered is 0 where all weights are."""
+        target = self._plain(target_of(self.operation.name, function, {}))
+        found = []
+        for call in self._drawn("fp32", target, {}):
+            weightless = {name: _zero(x) if name not in _READ else x for name, x in call.arguments.items()}
+            if call.ordinary:
+                found.append(_called(_trial(target, call), weightless)[0])
+        return not any(bool((one.value != 0).any()) for one in found if one is not None)
+
     def explained(
         self, function: Callable[..., Any], rival: Callable[..., Any], conventions: Mapping[str, str]
     ) -> bool:
@@ -231,6 +244,10 @@ def _near(found: Any, expected: Any) -> bool:
         return not bool(other.any())
     size = float(expected[expected.isfinite()].abs().max()) if bool(expected.isfinite().any()) else 0.0
     return bool((found - expected)[other].abs().max() <= 1e-4 * size)
+
+
+def _zero(x: Any) -> Any:
+    return torch.zeros_like(x) if isinstance(x, torch.Tensor) and x.is_floating_point() else x
 
 
 def _draws(operation: OpInfo, target: Target, dtype: str, what: str, count: int) -> list[Call]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-from veriformer.verify.forms.meanings import BUILT, CALLED, VALUES
+from veriformer.verify.forms.meanings import BUILT, CALLED, IDENTITY, VALUES, WITHOUT
 from veriformer.verify.forms.recording import open_parameters, recorded, with_default
 from veriformer.verify.recognition.fitting import Fitting
 from veriformer.verify.recognition.nearest import OPERATION, Reading, choices_of, conventions_of
@@ -35,7 +35,7 @@ def unread(found: Reading) -> tuple[str, ...]:
     A parameter is left out if another value of it was tried and the results were right by some convention.
     """
     meanings = found.candidate.meanings
-    constant = [name for name, known in meanings if known in VALUES and _plain(name) not in OF_RUNNING]
+    constant = [name for name, known in meanings if known in (*VALUES, IDENTITY) and _plain(name) not in OF_RUNNING]
     defaults = _never_given(found) if found.form.judge is None else {}
     drawn = Fitting(OPERATION[found.form.operation], most=NUMBERS) if defaults else None
     tried = dict(list(defaults.items())[:MOST])
@@ -134,4 +134,4 @@ def _changes(found: Reading, drawn: Fitting, name: str, default: Any) -> bool:
 
 
 def _plain(name: str) -> str:
-    return name.removeprefix(BUILT).removeprefix(CALLED)
+    return name.removeprefix(BUILT).removeprefix(CALLED).removeprefix(WITHOUT)
