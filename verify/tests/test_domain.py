@@ -263,6 +263,29 @@ def test_an_epsilon_that_was_measured_is_judged_by() -> None:
     }  # where its gradient overflows
 
 
+def test_laws_of_adam_take_the_constants_that_were_measured() -> None:
+    only = ("adam.constant_gradient", "adam.long_run", "adam.equation")
+    rows = judged(*only, adam=lambda params, lr: impl.adam(params, lr, betas=(0.9, 0.95), eps=1e-5))
+    assert set(rows.values()) == {Status.PASS}
+
+
+def project(x: torch.Tensor, *weights: torch.Tensor, num_heads: int) -> torch.Tensor:
+    if num_heads == 1 and weights[0].shape[1] % 2:
+        raise ValueError("num_heads: one head of odd width")
+    return impl.multi_head_attention(x, *weights, num_heads=num_heads)
+
+
+def refuse_causal(x: Any, w_q: Any, w_k: Any, w_v: Any, w_o: Any, *, num_heads: int, is_causal: bool = False) -> Any:
+    if is_causal or w_k.shape[1] != w_v.shape[1] or w_o.shape[1] != x.shape[-1]:
+        raise ValueError("is_causal, w_v, w_o: not taken")
+    return project(x, w_q, w_k, w_v, w_o, num_heads=num_heads)
+
+
+def test_calls_are_drawn_without_the_causality_and_groups_that_a_layer_has_not() -> None:
+    rows = judged("multi_head_attention.equation", multi_head_attention=refuse_causal)
+    assert set(rows.values()) == {Status.PASS}
+
+
 def test_a_claim_about_features_that_do_not_exist_is_warned_of() -> None:
     with pytest.warns(ClaimsWarning, match="flying heads"):
         read_claims({"provides": {"attention": ["flying heads"]}})

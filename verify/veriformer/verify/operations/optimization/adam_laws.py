@@ -49,17 +49,22 @@ def _constant_gradient(operation: OpInfo) -> Callable[[Trial], None]:
         size = 10.0 ** trial.draw(choice(0, -4, -2, 3))
         a["grads"] = [trial.tensor(size * array(g[:1])).expand(g.shape).contiguous() for g in a["grads"]]
         a |= trial.option("eps", None, 0.0, 1e-3, 0.5)
-        beta = a.get("betas", (0.9, 0.999))[1]
 
         def law(xp: RunningError, lifted: Mapping[str, Any], i: int) -> Any:
             theta, g = lifted["params"][i], lifted["grads"][i][0]
+            (_, beta), eps = _constants(lifted)
             for t in range(len(a["grads"][0])):
-                theta = theta - _step(xp, g, a.get("eps", 1e-8), beta ** (t + 1), lifted["eps_place"]) * a["lr"]
+                theta = theta - _step(xp, g, eps, beta ** (t + 1), lifted["eps_place"]) * a["lr"]
             return theta
 
         ends_at(operation, trial, a, law)
 
     return body
+
+
+def _constants(lifted: Mapping[str, Any]) -> tuple[tuple[float, float], float]:
+    """Return β₁, β₂ and ε of a call, those that were measured where the signature hides them."""
+    return lifted.get("betas", (0.9, 0.999)), lifted.get("eps", 1e-8)
 
 
 def _step(xp: RunningError, g: Any, eps: float, unseen: float, place: str) -> Any:
@@ -86,23 +91,22 @@ def _equal_gradients(operation: OpInfo, trial: Trial) -> None:
     a |= {"optimizer": operation.name, "grads": [g.expand(steps).contiguous()]}
     observed = operation.parts(trial.call(a), a)[0]
     xp = over_float64(trial.dtype_name)
-    place = operation.lift(trial, a, xp)["eps_place"]
-    end = -xp.sum(_equal_steps(xp, float(g), steps, place) * a["lr"])
+    end = -xp.sum(_equal_steps(xp, float(g), steps, operation.lift(trial, a, xp)) * a["lr"])
     trial.assert_within_bound(picked(observed, -1), Reference(*xp.judgeable(end)), "the end of many equal steps")
 
 
-def _equal_steps(xp: RunningError, g: float, T: int, place: str) -> Any:
+def _equal_steps(xp: RunningError, g: float, T: int, lifted: Mapping[str, Any]) -> Any:
     """Steps 1 to T under one gradient in units of the learning rate, with what a run may lose in them.
 
     What an average adds up has one sign, so that roundings are relative errors of it: four a step at most, in either
     form, and those of the weight 1 − β of the newest value.
     """
-    t, betas = np.arange(1, T + 1), (0.9, 0.999)
+    t, (betas, eps) = np.arange(1, T + 1), _constants(lifted)
     seen = [1 - _relative(xp, beta**t, 2 * t) for beta in betas]
     newest = [1 - xp.asarray(beta) for beta in betas]
     lost = [float(weight.error / weight.value) for weight in newest]
     m, v = (_relative(xp, x * (1 - beta**t), 4 * t + 8, w) for x, beta, w in zip((g, g * g), betas, lost, strict=True))
-    return m / seen[0] / denominator(xp, v / seen[1], seen[1], 1e-8, place)
+    return m / seen[0] / denominator(xp, v / seen[1], seen[1], eps, lifted["eps_place"])
 
 
 def _relative(xp: RunningError, value: Any, roundings: Any, lost: float = 0.0) -> Any:

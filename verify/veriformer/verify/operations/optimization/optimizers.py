@@ -110,7 +110,11 @@ def _dropping(g: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
 def _ordinary(name: str) -> Callable[[Trial], Arguments]:
     def ordinary(trial: Trial) -> Arguments:
         params = [trial.tensor([[1.0, -2.0, 0.5]]), trial.tensor([0.25, 3.0])]
-        grads = [trial.tensor([[[0.5, -1.0, 2.0]]]), trial.tensor([[1.0, -0.25]])]
+        # Three steps: after one of them averages whose bias is corrected say nothing of their weights.
+        grads = [
+            trial.tensor([[[0.5, -1.0, 2.0]], [[-1.5, 0.75, 1.0]], [[0.25, 2.0, -0.5]]]),
+            trial.tensor([[1.0, -0.25], [0.5, 1.5], [-2.0, 0.75]]),
+        ]
         return {"params": params, "lr": 0.1, "optimizer": name, "grads": grads}
 
     return ordinary

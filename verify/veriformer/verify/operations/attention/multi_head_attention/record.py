@@ -91,7 +91,8 @@ def draw_shape(trial: Trial, *, context: bool | None = None, least: int = 1, **r
 
 def _supported(trial: Trial, shape: Shape) -> Shape:
     """The same sizes, or those nearby that the target takes."""
-    if not all(map(trial.supports, ("grouped heads", "one key head for several"))):
+    grouped = trial.offers("num_kv_heads") and all(map(trial.supports, ("grouped heads", "one key head for several")))
+    if not grouped:
         shape = shape._replace(groups=shape.heads)
     if not trial.supports("heads of odd width"):
         shape = shape._replace(d_k=shape.d_k + shape.d_k % 2)
@@ -153,7 +154,8 @@ def draw_multi_head(
     """
     shape = draw_shape(trial, n=n, m=m)
     options: dict[str, Any] = counts(trial, shape)
-    if trial.draw(st.booleans()) and (shape.keys == shape.n or (shape.keys > shape.n and _bottom_right(trial))):
+    every_query_sees = shape.keys == shape.n or (shape.keys > shape.n and _bottom_right(trial))
+    if trial.draw(st.booleans()) and every_query_sees and trial.supports("is_causal=True"):
         options["is_causal"] = True
     elif shape.m is not None and trial.draw(st.booleans()):
         dtype = trial.draw(choice(torch.bool, torch.int64, torch.float32))

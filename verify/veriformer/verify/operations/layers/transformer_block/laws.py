@@ -34,7 +34,7 @@ def _identity_path(trial: Trial) -> None:
     a = _silent(draw_block(trial), "w_o", "w2", "b2")
     xp = over_float64(trial.dtype_name)
     lifted = trial.lift(a, xp)
-    eps = a.get("eps", 1e-5)
+    eps = a.get("eps", trial.constants.get("eps", 1e-5))
     g = draw_cotangent(trial, tuple(a["x"].shape))
     h, dh = lifted["x"], xp.asarray(trial.lift({"g": g}, xp)["g"])
     if a.get("norm") == "post":
