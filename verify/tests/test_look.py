@@ -10,6 +10,7 @@ import pytest
 from veriformer.verify.engine import looking
 from veriformer.verify.engine.look import Asked, Look
 from veriformer.verify.targets.error import TargetError
+from veriformer.verify.targets.locating import located
 
 HEAVY = "import sys\n\nHEAVY = sorted({'torch', 'hypothesis'} & sys.modules.keys())\n"
 
@@ -32,6 +33,33 @@ def test_what_a_file_sets_does_not_reach_the_imports_of_the_suite(tmp_path: Path
     with Look(str(file)).load() as look:
         (described,) = look.describe(Asked("cpu", (), ("fp32",)))
     assert described["implementation"]["target"] == str(file)
+
+
+def test_a_file_that_asks_for_input_gets_none(tmp_path: Path) -> None:
+    file = tmp_path / "asks.py"
+    file.write_text("import torch\n\nanswer = input('ready?')\n")
+    with pytest.raises(TargetError, match="EOFError"), Look(str(file)) as look:
+        look.load()
+
+
+def test_a_file_where_the_suite_is_started_hides_no_module_of_pythons(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "typing.py").write_text("raise ImportError('another')\n")
+    (tmp_path / "mine.py").write_text("x = 1\n")
+    monkeypatch.chdir(tmp_path)
+    with Look("mine.py") as look:
+        assert look.load() is look
+
+
+def test_folders_that_a_file_no_longer_searches_are_searched_last(tmp_path: Path) -> None:
+    file, folders = tmp_path / "clears.py", [*sys.path]
+    file.write_text("import sys\n\nsys.path.clear()\n")
+    try:
+        located(str(file))
+        assert set(folders) <= set(sys.path)
+    finally:
+        sys.path[:] = folders
 
 
 @pytest.mark.parametrize(("beside", "hides"), [("queue.py", True), ("hypothesis.py", True), ("layers.py", False)])

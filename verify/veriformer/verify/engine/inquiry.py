@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 
 from veriformer.verify.domain.record import Domain
-from veriformer.verify.engine import threads
+from veriformer.verify.engine import process_environment
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.findings import everything
 from veriformer.verify.findings.record import Finding
@@ -85,7 +85,7 @@ def _told(
         (folder / f"{number}.rows").write_text(json.dumps({"seconds": seconds, "rows": listed}))
         command = [sys.executable, "-m", __name__, str(folder), str(number)]
         process = subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=threads.with_one()
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=process_environment.of_worker()
         )
         processes.append(process)
     interrupted = _waited(processes, _WAIT * seconds)

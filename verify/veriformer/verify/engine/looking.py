@@ -9,6 +9,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TextIO
 
 from veriformer.verify.engine.look import GO, Asked
 from veriformer.verify.judging import isolation
@@ -23,7 +24,8 @@ def main(spec: str, file: str) -> int:
 
     The suite is imported between the two, as if the target had not been.
     """
-    if sys.stdin.readline() != GO:
+    words = _take_input()
+    if words.readline() != GO:
         return 2
     if _hides_modules(spec):
         from veriformer.verify.engine import probing
@@ -35,13 +37,21 @@ def main(spec: str, file: str) -> int:
             Path(file).write_text("{}\n", encoding="utf-8")
             with _undisturbed(before):
                 from veriformer.verify.engine import probing
-            asked = Asked(**json.loads(sys.stdin.readline()))
+            asked = Asked(**json.loads(words.readline()))
             target = probing.describe_located(found, loader, spec, asked, caught, Path(file))
         except TargetError as error:
             print(writable(str(error)).replace("\n", " "), file=sys.stderr)
             return 2
     probing.find_out(target, asked, Path(file))
     return 0
+
+
+def _take_input() -> TextIO:
+    """Return standard input as a file of its own, and leave an empty one: a target may ask for input."""
+    words = os.fdopen(os.dup(0), encoding="utf-8")
+    with open(os.devnull) as nothing:
+        os.dup2(nothing.fileno(), 0)
+    return words
 
 
 def _hides_modules(spec: str) -> bool:

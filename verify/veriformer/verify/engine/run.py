@@ -15,7 +15,7 @@ import pytest
 
 from veriformer.spec.requirement import Weight
 from veriformer.verify.contract import dtypes
-from veriformer.verify.engine import extent, plugin, probing, suite, threads
+from veriformer.verify.engine import extent, plugin, probing, process_environment, suite
 from veriformer.verify.engine.inquiry import LEAST_S, SHARE, store_findings
 from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.plan import Plan
@@ -167,7 +167,9 @@ def run_pytest(options: list[str], side: object, folder: Path) -> int:
         "--import-mode=importlib",
         "-Wignore",
     ]
-    with _environment(PYTEST_DISABLE_PLUGIN_AUTOLOAD="1", PYTEST_ADDOPTS="", PYTEST_PLUGINS="", **threads.ONE):
+    with _environment(
+        PYTEST_DISABLE_PLUGIN_AUTOLOAD="1", PYTEST_ADDOPTS="", PYTEST_PLUGINS="", **process_environment.OF_WORKERS
+    ):
         return int(pytest.main([*fixed, *options], plugins=[side]))
 
 

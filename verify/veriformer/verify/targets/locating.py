@@ -20,8 +20,10 @@ from veriformer.verify.targets.trace_files import is_trace
 def located(spec: str) -> tuple[object, str]:
     """What a word stands for, as it is, and Python lines that bind ``target`` to it.
 
+    Folders that loading it takes from the path of searches are searched last: the suite imports from there later.
     Raises TargetError with the reason for anything that cannot be loaded, whatever it raised.
     """
+    folders = [*sys.path]
     try:
         return resolve(spec)
     except TargetError:
@@ -30,6 +32,8 @@ def located(spec: str) -> tuple[object, str]:
         raise
     except BaseException as error:
         raise TargetError(f"target {spec!r} could not be loaded, it raised {raised(error)}") from error
+    finally:
+        sys.path.extend(folder for folder in folders if folder not in sys.path)
 
 
 def resolve(spec: str) -> tuple[object, str]:
