@@ -119,7 +119,13 @@ def _large_enough(
     width, inner = max(d, o), f
     before: list[tuple[int, int]] = []
     while width <= _LARGEST:
-        module = holder.module(sizes_for(width, inner), dtype, **given)
+        try:
+            module = holder.module(sizes_for(width, inner), dtype, **given)
+        except NotOffered:  # one that halves a size demands an even one
+            if width % 2 == inner % 2 == 0:
+                raise
+            width, inner = width + width % 2, inner + inner % 2
+            continue
         parts = linears(module, held)
         if before == [(part.n_in, part.n_out) for part in parts]:  # whatever it is built from, it grows no more
             break

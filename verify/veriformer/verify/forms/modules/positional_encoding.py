@@ -21,6 +21,9 @@ GIVES = ("the input and the encoding", "the encoding", "the input times √d and
 BATCH = ("[B,n,d]", "[n,B,d]", "ids [B,n]", "n")
 """What it is given: rows in either layout, tokens, or their number alone."""
 
+_LENGTH = 5120
+"""So many positions an instance has at least: what is built once serves most calls."""
+
 
 def _match(candidate: Candidate) -> Match | None:
     words = set(candidate.words)
@@ -35,15 +38,15 @@ def _match(candidate: Candidate) -> Match | None:
     return Match(True, {"gives": GIVES, "batch": stated_layout(candidate, names["x"], BATCH)})
 
 
-def _sizes(width: int) -> dict[str, int]:
-    return {"width": width, "length": 5120}
+def _sizes(width: int, length: int = 0) -> dict[str, int]:
+    return {"width": width, "length": max(length, _LENGTH)}
 
 
 def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
     def call(num_positions: int, d_model: int) -> Tensor:
         dtype = torch.get_default_dtype()
-        module = Holder.of(candidate).module(_sizes(d_model), dtype)
         n = num_positions
+        module = Holder.of(candidate).module(_sizes(d_model, n), dtype)
         if readings["batch"] == "n":
             if readings["gives"] != GIVES[1]:
                 raise NotOffered("a number has no rows that anything could be added to")

@@ -1,0 +1,65 @@
+"""Modules that take some sizes alone, or a table of as many rows as they are built for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.source_texts import read_pins, recognise_text
+from veriformer.verify.forms.binding import bound
+from veriformer.verify.recognition.candidates import resolved
+from veriformer.verify.targets.source_files import module_of
+
+GATED = """
+import torch
+from torch import nn
+
+class SwiGLU(nn.Module):
+    def __init__(self, in_features, hidden_features):
+        super().__init__()
+        assert TAKEN
+        self.fc1, self.fc2 = nn.Linear(in_features, hidden_features), nn.Linear(hidden_features // 2, in_features)
+
+    def forward(self, x):
+        gate, value = self.fc1(x).chunk(2, dim=-1)
+        return self.fc2(ACTIVATION(gate) * value)
+"""
+
+
+def read_gated(taken: str, activation: str) -> str:
+    """Return why a gated network is not read; empty where it is."""
+    found = recognise_text(GATED.replace("TAKEN", taken).replace("ACTIVATION", activation))
+    return "" if found.pins else found.refused[-1].reason
+
+
+def test_a_network_that_halves_a_size_is_built_with_even_ones() -> None:
+    assert not read_gated("hidden_features % 2 == 0", "nn.functional.silu")
+    assert "a gate through the sigmoid" in read_gated("hidden_features % 2 == 0", "torch.sigmoid")
+
+
+def test_what_is_wrong_in_the_few_calls_that_it_answers_is_not_accused() -> None:
+    assert "which tells too little" in read_gated(
+        "in_features == 6 or in_features * hidden_features == 4", "torch.square"
+    )
+
+
+POSITIONS = """
+import torch
+from torch import nn
+
+class PositionalEncoding(nn.Module):
+    def __init__(self, d_model, max_len):
+        super().__init__()
+        angles = torch.arange(max_len)[:, None] / 10000 ** (torch.arange(0, d_model, 2) / d_model)
+        self.register_buffer("table", torch.stack([angles.sin(), angles.cos()], -1).flatten(1))
+
+    def forward(self, ids):
+        return self.table[: ids.shape[1]]
+"""
+
+
+def test_a_table_of_positions_is_built_as_long_as_it_is_asked_for(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(POSITIONS)
+    pin = read_pins(POSITIONS)["sinusoidal_encoding"]
+    encoding = bound(pin, resolved(module_of(file), pin.name))
+    assert [tuple(encoding(n, 2).shape) for n in (7, 6000)] == [(7, 2), (6000, 2)]
