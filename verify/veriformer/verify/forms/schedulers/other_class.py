@@ -44,7 +44,8 @@ def _match(candidate: Candidate) -> Match | None:
         return None
     if candidate.thing is LRScheduler:
         raise Unfit("it is the base of all schedules")
-    if any(_is_abstract(getattr(candidate.thing, name, None)) for name in ("step", "get_lr")):
+    stepped = candidate.thing.get_lr if candidate.thing.step is LRScheduler.step else candidate.thing.step
+    if _is_abstract(stepped):
         return None
     demanded = _demanded(candidate)
     unknown = [name for name in demanded if _given(name) is None]
