@@ -11,6 +11,7 @@ import torch
 from tests.source_texts import read_pins, recognise_text
 from veriformer.verify.forms.binding import bind
 from veriformer.verify.forms.form import NotOffered
+from veriformer.verify.forms.score_domains import as_scores
 from veriformer.verify.forms.smoothing import without_probability
 
 OF_LOG_PROBABILITIES = """
@@ -379,3 +380,25 @@ class CrossEntropyLoss(nn.Module):
 def test_a_loss_whose_constructor_smooths_is_built_with_a_smoothing() -> None:
     assert read_pins(SMOOTHED_BY_ITS_CONSTRUCTOR.format(spread="-p.mean(-1)"))["cross_entropy"].everywhere
     assert not read_pins(SMOOTHED_BY_ITS_CONSTRUCTOR.format(spread="-p.sum(-1)"))["cross_entropy"].everywhere
+
+
+NUCLEUS = """
+import torch
+
+def top_p_filter(probs, p):
+    ordered, places = torch.sort(probs, dim=-1, descending=True, stable={stable})
+    kept = torch.zeros_like(probs).scatter(-1, places, (ordered.cumsum(-1) - ordered < p).to(probs.dtype))
+    return probs * kept
+"""
+
+
+def test_a_sort_that_is_not_stable_leaves_the_order_of_ties_open() -> None:
+    unstable, stable = (read_pins(NUCLEUS.format(stable=one))["top_p_filter"] for one in (False, True))
+    assert unstable.everywhere
+    assert unstable.conventions == {"choice.ties": "unspecified"}
+    assert (stable.everywhere, stable.conventions) == (True, {})
+
+
+def test_a_probability_that_is_rounded_to_nothing_tells_nothing() -> None:
+    with pytest.raises(NotOffered, match="a probability is rounded to 0"):
+        as_scores(torch.tensor([[0.0, -2000.0]]), "probabilities")

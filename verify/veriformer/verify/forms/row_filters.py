@@ -47,7 +47,23 @@ def of_rows(form: Form) -> Form:
         call.__signature__ = inspect.signature(filtered)  # type: ignore[attr-defined]
         return call
 
-    return replace(form, match=match, bind=bind)
+    return replace(form, match=match, bind=bind, settled=lambda filtered: _settled(filtered, form.operation))
+
+
+_EQUAL, _KEPT = 64, 32
+"""So many equal scores, and how many of them are kept: sorting that is not stable orders so many otherwise."""
+
+
+def _settled(filtered: Callable[..., Any], operation: str) -> dict[str, str]:
+    """Return the claim of code that keeps as many of equal scores as it must, and not those that come first."""
+    logits = torch.zeros(_EQUAL)
+    try:
+        within = (_KEPT - 0.5) / _EQUAL  # of a nucleus, between what fewer and as many hold
+        kept = filtered(logits, within if operation in _FILTERING else _KEPT).isfinite()
+    except Exception:  # refused, for whatever reason
+        return {}
+    others = kept.shape == logits.shape and int(kept.sum()) == _KEPT and not bool(kept[:_KEPT].all())
+    return {"choice.ties": "unspecified"} if others else {}
 
 
 _FILTERING = {"top_p_filter": 0.5}

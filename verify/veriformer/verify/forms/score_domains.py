@@ -47,7 +47,11 @@ def _documented(candidate: Candidate, name: str) -> str:
 
 
 def as_scores(logits: Tensor, domain: str) -> Tensor:
-    """Return logits as scores of a domain. Raises NotOffered where rounding takes the order of two of them away."""
+    """Return logits as scores of a domain.
+
+    Raises NotOffered where rounding takes the order of two of them away, and for a probability that is rounded to 0: of
+    such nothing tells whether it was kept.
+    """
     if domain == TAKES[0]:
         return logits
     found = logits.log_softmax(-1) if domain == TAKES[1] else logits.softmax(-1)
@@ -55,6 +59,8 @@ def as_scores(logits: Tensor, domain: str) -> Tensor:
     before, after = (x.gather(-1, order).diff() for x in (logits.detach(), found.detach()))
     if bool(((before != 0) != (after != 0)).any()) or bool(found.detach().isnan().any()):
         raise NotOffered(f"logits: two of them are one number as {domain}")
+    if domain == TAKES[2] and bool(((found.detach() == 0) & ~logits.detach().isneginf()).any()):
+        raise NotOffered("logits: a probability is rounded to 0")
     return found
 
 
