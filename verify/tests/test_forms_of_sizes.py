@@ -63,3 +63,28 @@ def test_a_table_of_positions_is_built_as_long_as_it_is_asked_for(tmp_path: Path
     pin = read_pins(POSITIONS)["sinusoidal_encoding"]
     encoding = bound(pin, resolved(module_of(file), pin.name))
     assert [tuple(encoding(n, 2).shape) for n in (7, 6000)] == [(7, 2), (6000, 2)]
+
+
+KEPT = """
+import torch
+from torch import nn
+
+class PositionalEncoding(nn.Module):
+    def __init__(self, channels):
+        super().__init__()
+        self.register_buffer("inv_freq", 1.0 / 10000 ** (torch.arange(0, channels, 2) / channels))
+        self.kept = None
+
+    def forward(self, x):
+        if self.kept is not None and self.kept.shapeAXES == x.shapeAXES:
+            return self.kept
+        angles = torch.arange(x.shape[1])[:, None] * self.inv_freq
+        self.kept = torch.stack([angles.sin(), angles.cos()], -1).flatten(1).to(x.dtype).repeat(len(x), 1, 1)
+        return self.kept
+"""
+
+
+def test_a_table_that_is_kept_for_another_number_of_texts_is_not_taken_for_one() -> None:
+    assert read_pins(KEPT.replace("AXES", ""))["sinusoidal_encoding"].everywhere
+    (refused,) = recognise_text(KEPT.replace("AXES", "[1:]")).refused
+    assert "results have another shape" in refused.reason

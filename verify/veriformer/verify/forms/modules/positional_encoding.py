@@ -42,6 +42,14 @@ def _sizes(width: int, length: int = 0) -> dict[str, int]:
     return {"width": width, "length": max(length, _LENGTH)}
 
 
+def _zeros(texts: int, n: int, width: int, batch: str) -> Tensor:
+    """Return so many texts of n tokens, or of rows of zeros, in the layout of a reading."""
+    if batch == "ids [B,n]":
+        return torch.zeros(texts, n, dtype=torch.int64)
+    x = torch.zeros(texts, n, width, dtype=torch.get_default_dtype())
+    return x if batch == BATCH[0] else x.transpose(0, 1)
+
+
 def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
     def call(num_positions: int, d_model: int) -> Tensor:
         dtype = torch.get_default_dtype()
@@ -52,12 +60,12 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
                 raise NotOffered("a number has no rows that anything could be added to")
             result: Tensor = first(module(n))
             return result[0] if result.ndim == 3 else result
-        if readings["batch"] == "ids [B,n]":
-            x = torch.zeros(2, n, dtype=torch.int64)
-        else:
-            x = torch.zeros(2, n, d_model, dtype=dtype)
-            x = x if readings["batch"] == BATCH[0] else x.transpose(0, 1)
+        x = _zeros(2, n, d_model, readings["batch"])
         result = first(module(x))
+        axis = int(readings["batch"] == "[n,B,d]")
+        other = first(module(_zeros(3, n, d_model, readings["batch"])))
+        if result.ndim == other.ndim == 3 and other.shape[axis] not in (1, 3):
+            return other  # of another number of texts than it was given, as a table that is kept may be
         if readings["gives"] == GIVES[2]:
             one = first(module(torch.ones_like(x))) - result
             if not bool((one - d_model**0.5).abs().max() < 0.1):
