@@ -63,7 +63,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
         x = _zeros(2, n, d_model, readings["batch"])
         result = first(module(x))
         axis = int(readings["batch"] == "[n,B,d]")
-        other = first(module(_zeros(3, n, d_model, readings["batch"])))
+        other: Tensor = first(module(_zeros(3, n, d_model, readings["batch"])))
         if result.ndim == other.ndim == 3 and other.shape[axis] not in (1, 3):
             return other  # of another number of texts than it was given, as a table that is kept may be
         if readings["gives"] == GIVES[2]:
