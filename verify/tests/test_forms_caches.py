@@ -21,6 +21,10 @@ FILE = Path(__file__).parent / "forms" / "caches_of_files.py"
         ("TurnedGrowingCache", False),
         ("LayeredCache", True),
         ("ResizedLayeredCache", False),
+        ("WrittenCache", True),
+        ("WrittenAtTheFrontCache", False),
+        ("CountedOutsideCache", True),
+        ("OneLayerCountedOutsideCache", False),
     ],
 )
 def test_caches_that_count_by_themselves_are_recognised(name: str, everywhere: bool) -> None:
@@ -28,7 +32,10 @@ def test_caches_that_count_by_themselves_are_recognised(name: str, everywhere: b
     assert (pin.operation, pin.everywhere) == ("kv_cache", everywhere)
 
 
-@pytest.mark.parametrize(("name", "findings"), [("KVCache", 0), ("HalfResetKVCache", 1), ("GrowingCache", 0)])
+@pytest.mark.parametrize(
+    ("name", "findings"),
+    [("KVCache", 0), ("HalfResetKVCache", 1), ("GrowingCache", 0), ("CountedOutsideCache", 0)],
+)
 def test_the_reset_of_a_cache_is_its_own(name: str, findings: int) -> None:
     rows = ["kv_cache.history", "kv_cache.overflow"]
     found = check(getattr(module_of(FILE), name), only=rows, dtype=["fp32"], profile="quick")

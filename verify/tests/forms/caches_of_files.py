@@ -85,3 +85,58 @@ class ResizedLayeredCache(LayeredCache):
         shape = list(self.held.shape)
         shape[4] += extra
         return torch.cat((self.held.flatten(), torch.zeros(extra * self.held[..., 0, :].numel()))).view(shape)
+
+
+class WrittenCache:
+    """A cache of one text that stores what it is given, and gives it when it is asked."""
+
+    def __init__(self, max_length, n_heads, head_dim, dtype=torch.float32):
+        self.shape, self.dtype = (1, n_heads, max_length, head_dim), dtype
+        self.reset()
+
+    def reset(self):
+        self.keys = torch.zeros(self.shape, dtype=self.dtype)
+        self.values = torch.zeros(self.shape, dtype=self.dtype)
+        self.length = 0
+
+    def place(self, n):
+        return slice(self.length, self.length + n)
+
+    def update(self, new_key, new_value):
+        n = new_key.shape[2]
+        assert self.length + n <= self.shape[2]
+        self.keys[:, :, self.length : self.length + n] = new_key
+        self.values[:, :, self.place(n)] = new_value
+        self.length += n
+
+    def get(self):
+        return self.keys[:, :, : self.length], self.values[:, :, : self.length]
+
+
+class WrittenAtTheFrontCache(WrittenCache):
+    def place(self, n):
+        return slice(0, n)
+
+
+class CountedOutsideCache:
+    """A cache of all layers whose lists are read from outside, where the tokens are counted too."""
+
+    def __init__(self, n_layers, B, n_heads, max_len, head_dim):
+        shape = (B, n_heads, max_len, head_dim)
+        self.keys = [torch.zeros(shape) for _ in range(n_layers)]
+        self.values = [torch.zeros(shape) for _ in range(n_layers)]
+        self.current_length = 0
+
+    def written(self, layer):
+        return self.keys[layer], self.values[layer]
+
+    def update(self, layer, new_keys, new_values):
+        stop = self.current_length + new_keys.shape[2]
+        keys, values = self.written(layer)
+        keys[:, :, self.current_length : stop] = new_keys
+        values[:, :, self.current_length : stop] = new_values
+
+
+class OneLayerCountedOutsideCache(CountedOutsideCache):
+    def written(self, layer):
+        return self.keys[0], self.values[layer]

@@ -41,7 +41,7 @@ _SIZES: Mapping[str, str] = {
         "ntoken ntokens n_trg_vocab src_vocab tgt_vocab input_vocab_size target_vocab_size source_vocabulary_size "
         "target_vocabulary_size src_vocabulary_size tgt_vocabulary_size"
     ),
-    "batch": ("max_batch_size batch_size batch bs"),
+    "batch": ("max_batch_size batch_size batch bs bsz B max_bsz"),
     "layers": ("num_layers n_layers n_layer num_hidden_layers depth n_blocks num_blocks layers nlayers"),
     "experts": ("num_experts n_experts n_expert num_local_experts moe_num_experts"),
     "top_k": (

@@ -1,20 +1,21 @@
-"""A cache as ``update(k, v)`` or ``update(positions, k, v)``, which gives its buffer or what it holds of it."""
+"""A cache as ``update(k, v)`` or ``update(positions, k, v)``, which gives what it holds, or stores it to be read."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from veriformer.verify.forms.caches.stored import advance, as_pair, is_counted_by_caller, read_stored
 from veriformer.verify.forms.candidate import Candidate, words
 from veriformer.verify.forms.construction import built, takes_size
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
 from veriformer.verify.forms.offering import offered
-from veriformer.verify.forms.signatures import roles
+from veriformer.verify.forms.signatures import by_words, roles
 
 _TENSORS = {
     "k": ("k_val", "k", "k_new", "keys", "key", "xk", "key_states", "k_in", "new_k", "key_cache", "k_cur", "new_keys"),
@@ -28,11 +29,16 @@ _UPDATES = ("update", "append", "update_cache", "forward", "__call__")
 _WORDS_OF_UPDATES = frozenset(("update", "append", "insert", "add", "put", "store", "write", "push", "extend"))
 _RESETS = ("reset", "clear", "reset_cache", "empty")
 _ORDERS = ("reorder", "reorder_cache", "batch_select_indices")
-_LENGTHS = ("length", "size", "seen_tokens", "get_seq_length", "seq_length", "current_length")
+_LENGTHS = (
+    *("length", "size", "seen_tokens", "get_seq_length", "seq_length", "current_length", "seq_len", "cur_len"),
+    *("current_len", "cache_len", "cache_length"),
+)
 _DTYPES = ("dtype", "cache_dtype", "torch_dtype")
 LAYOUTS = ("[B,H,n,d]", "[B,n,H,d]")
 LAYERS, GROWS = 2, "grows"
 """For how many layers a cache is made, and the length of one that is made for one token and takes them all."""
+
+ONE = "one text"
 
 POSITIONS = ("each", "the first")
 """Whether an update is told the position of each token, or of the first one."""
@@ -42,7 +48,8 @@ def _find_update(candidate: Candidate) -> tuple[str, dict[str, str]] | None:
     """Return the method that takes keys and values, and its parameters by role; None where there is none."""
     own = (name for name in dir(candidate.thing) if name[:1] != "_" and _WORDS_OF_UPDATES & set(words(name)))
     for method in dict.fromkeys((*_UPDATES, *own)):
-        names = roles(candidate.parameters_of(method), _TENSORS, _PLACES)
+        parameters = candidate.parameters_of(method)
+        names = roles(parameters, by_words(parameters, _TENSORS), _PLACES)
         if names is not None:
             return method, names
     return None
@@ -59,7 +66,26 @@ def _match(candidate: Candidate) -> Match | None:
     grows = takes_size(candidate, "length") and any(
         _grows(candidate, dict(zip(readings, one, strict=True))) for one in itertools.product(*readings.values())
     )
-    return Match(True, readings | ({"length": (GROWS,)} if grows else {}))
+    alone = not takes_size(candidate, "batch") and _takes_one_text(candidate, readings)
+    readings |= ({"length": (GROWS,)} if grows else {}) | ({"texts": (ONE,)} if alone else {})
+    return Match(True, readings, (f"it is made for {ONE}",) if alone else ())
+
+
+def _takes_one_text(candidate: Candidate, readings: Mapping[str, tuple[str, ...]]) -> bool:
+    """Return whether a cache that is not told how many texts there are takes one, and refuses two."""
+    return any(
+        _answers(candidate, one, 1) and not _answers(candidate, one, 2)
+        for one in (dict(zip(readings, each, strict=True)) for each in itertools.product(*readings.values()))
+    )
+
+
+def _answers(candidate: Candidate, readings: Readings, texts: int) -> bool:
+    shape = texts, 2, 3, 4
+    try:
+        _made(candidate, readings, shape, torch.float32, grows=False).update(torch.ones(shape), torch.ones(shape))
+    except Exception:  # refused, for whatever reason
+        return False
+    return True
 
 
 def _grows(candidate: Candidate, readings: Readings) -> bool:
@@ -106,21 +132,26 @@ class _Cache:
             self.made, self.make_for = self.make_for(max(n, 1)).made, None
         if self.grows and self._given + n > self.max_length:
             raise NotOffered("max_length: the cache grows")
+        if self._given + n > self.max_length and "layer" in names and is_counted_by_caller(self.made, self._counts):
+            raise NotOffered("max_length: who counts its tokens knows whether there is room")
         at: Any = torch.arange(self._given, self._given + n)
         at = at if self.readings.get("positions") == POSITIONS[0] else self._given
         places = {names["positions"]: at} if "positions" in names else {}
 
-        def of_layer(layer: int, sign: int) -> Any:
+        def of_layer(layer: int, sign: int) -> tuple[Tensor, Tensor] | None:
             theirs = {names["k"]: self._to_layout(sign * k_new), names["v"]: self._to_layout(sign * v_new)}
             given = places | ({names["layer"]: layer} if "layer" in names else {})
-            return getattr(self.made, method)(**theirs, **given)
+            whole = getattr(self.made, method)(**theirs, **given)
+            return read_stored(self.made, layer if "layer" in names else None) if whole is None else as_pair(whole)
 
-        whole = of_layer(0, 1)
-        if not isinstance(whole, tuple | list) or len(whole) != 2 or not all(isinstance(x, Tensor) for x in whole):
+        before, whole = self._read_count(self._counts), of_layer(0, 1)
+        if whole is None:
             raise NotOffered(f"{method}: it gives no keys and values")
         k, v = (self._to_layout(x)[:, :, : self._given + n].clone() for x in whole)
         if "layer" in names:  # tokens are counted when the last layer has been given them
             of_layer(1, -1)
+            if before is not None and self._read_count(self._counts) == before:
+                advance(self.made, self._counts, n)
         self._given += n
         return k, v
 
@@ -160,6 +191,8 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Any]:
         def make_for(length: int) -> _Cache:
             return _made(candidate, readings, (batch, num_kv_heads, length, head_dim), dtype, grows=grows)
 
+        if batch != 1 and readings.get("texts") == ONE:
+            raise NotOffered(f"batch: the cache is made for {ONE}")
         cache = make_for(1 if grows else max_length)
         cache.max_length, cache.make_for = max_length, make_for if grows else None
         return cache
@@ -174,7 +207,12 @@ def _made(
     batch, heads, length, head_dim = shape
     sizes = {"batch": batch, "heads": heads, "kv_heads": heads, "length": length, "layers": LAYERS}
     given = {name: dtype for name in _DTYPES if name in candidate.constructor}
-    made = built(candidate, {**sizes, "head_dim": head_dim}, given)
+    before = torch.get_default_dtype()
+    try:
+        torch.set_default_dtype(before if given else dtype)  # by which one is told that asks for no dtype
+        made = built(candidate, {**sizes, "head_dim": head_dim}, given)
+    finally:
+        torch.set_default_dtype(before)
     made = made.to(dtype) if isinstance(made, nn.Module) else made
     return _Cache(candidate, readings, made, length, grows=grows or not takes_size(candidate, "length"))
 
@@ -182,8 +220,8 @@ def _made(
 FORM = Form(
     name="caches/positions",
     operation="kv_cache",
-    says="update(k, v) or update(positions, k, v), which gives the buffer or what it holds",
-    neutral=("positions",),
+    says="update(k, v) or update(positions, k, v), which gives the buffer or what it holds, or stores it to be read",
+    neutral=("positions", "texts"),
     match=_match,
     bind=_bind,
 )
