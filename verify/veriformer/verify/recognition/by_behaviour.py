@@ -43,7 +43,8 @@ def read(form: Form, candidate: Candidate, pinned: Mapping[str, str]) -> Reading
         if found is None:
             return None
         if not found.fit.everywhere and not _vanishes(found):
-            raise Unfit("it adds something to what the operation gives, as a residual connection does") from others
+            said = "it adds something to what the operation gives, as a residual connection does"
+            raise Unfit(f"without {', '.join(map(repr, others.names))} {said}") from others
         told = () if candidate.meanings != found.candidate.meanings else _told(candidate)
         return replace(found, match=replace(found.match, told=(*found.match.told, *told)))
     if match is None:
