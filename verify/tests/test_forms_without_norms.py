@@ -10,6 +10,7 @@ import torch
 from tests.source_texts import read_pins, recognise_text
 from veriformer.verify.forms.binding import bound
 from veriformer.verify.forms.form import NotOffered
+from veriformer.verify.recognition.adapter import adapter
 from veriformer.verify.recognition.candidates import resolved
 from veriformer.verify.targets.source_files import module_of
 
@@ -60,6 +61,16 @@ def test_an_instance_without_a_projection_is_not_offered(tmp_path: Path) -> None
     x, w = torch.ones(1, 2, 4), torch.ones(4, 4)
     with pytest.raises(NotOffered, match="it has 1 linear maps"):
         bound(pin, resolved(module_of(file), pin.name))(x, w, w, w, w, num_heads=1)
+
+
+def test_an_adapter_leaves_them_out_as_well(tmp_path: Path) -> None:
+    file, written = tmp_path / "mine.py", tmp_path / "adapted.py"
+    file.write_text(TEXT.replace("SCALE", "dim_head").replace("RESIDUAL", ""))
+    written.write_text(adapter(str(file), list(read_pins(file.read_text()).values()), {}, written))
+    adapted = module_of(written)
+    x, w, b = torch.ones(2, 4), torch.ones(4, 4), torch.zeros(4)
+    assert adapted.feed_forward(x, w, b, w, b).shape == x.shape
+    assert callable(adapted.multi_head_attention)
 
 
 def test_a_layer_that_adds_what_it_is_given_is_not_judged_as_attention_alone() -> None:

@@ -54,7 +54,7 @@ def _lines(pin: Pin, place: str, domain: Mapping[str, Any], again: bool) -> list
     head, _, name = pin.name.rpartition(".")
     where = place if not head else f"{place[:-2]}.{head}')" if place.startswith("importlib") else f"{place}.{head}"
     thing = f"{where}.{name}" if name else where
-    readings = "".join(f", {key}={value!r}" for key, value in pin.readings.items())
+    readings = "".join(f", {_as_keyword(key, value)}" for key, value in pin.readings.items())
     lines = [f"# {call(pin.operation)}" if pin.operation in AREA else f"# {pin.operation}"]
     lines += [f"# {form_named(pin.form).says}"]
     lines += [f"# {one}" for one in pin.told]
@@ -64,6 +64,11 @@ def _lines(pin: Pin, place: str, domain: Mapping[str, Any], again: bool) -> list
     lines += [f"# {key} = {value!r}, {known.how(key)}" for key, value in known.constants.items()]
     line = f"{pin.operation} = bind({pin.form!r}, {thing}{readings})"
     return [*lines, f"# {line}" if again else line]
+
+
+def _as_keyword(name: str, value: str) -> str:
+    """Return a reading as an argument of ``bind``: the path of a part is no identifier."""
+    return f"{name}={value!r}" if name.isidentifier() else f"**{{{name!r}: {value!r}}}"
 
 
 def _dict(conventions: Mapping[str, str]) -> str:
