@@ -1,4 +1,4 @@
-"""Environment of the processes of a run: one thread each, since there are as many of them as cores."""
+"""Environment of the worker processes: one thread each, and no import from the folder where the suite is started."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ OF_WORKERS = {
 }
 """Environment variables that the libraries below PyTorch and NumPy, and Python, read as they are loaded.
 
-NumPy's products of matrices would wait for their other threads without giving up the cores. A file in the folder where
-the suite is started, such as typing.py, may have the name of a module of Python's.
+There are as many workers as cores, and NumPy's products of matrices would wait for their other threads without giving
+up the cores. A file in the folder where the suite is started, such as typing.py, may have the name of a module of
+Python's.
 """
 
 

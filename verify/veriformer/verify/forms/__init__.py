@@ -59,7 +59,9 @@ adapter binds the same thing again without looking.
 An argument without a default whose name a form does not know makes ``match`` raise ``UnknownArgument``, which ``roles``
 and ``built`` do by themselves: recognition then tries what it may be, and gives the form a candidate that has it by a
 usual name, or without it (``meanings.py``). What was found out is a reading of the pin, ``built_with_NAME`` or
-``called_with_NAME``.
+``called_with_NAME``. A module that holds norms beside the weights of its operation makes ``match`` raise
+``OtherParts``: recognition then gives the form a candidate with the identity in their places, which is the reading
+``without_PART``.
 
 Helpers: ``signatures.py`` (roles of parameters by their usual names), ``construction.py`` (instances from constructors
 and config objects), ``holding.py`` (modules called with given weights, so that gradients flow to them).

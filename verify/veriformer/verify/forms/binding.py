@@ -40,8 +40,9 @@ def bind(form: str, thing: Any, **readings: str) -> Any:
 
     form: as ``veriformer inspect`` names it, such as ``modules/layer_norm``. Returns a callable with the arguments of
     the contract. Readings that are left out are the contract's own; ``built_with_NAME`` and ``called_with_NAME`` say
-    what an argument of that name is, by a usual name or a value. Raises UnknownFormError for a form that there is not,
-    and Unfit or ValueError where the thing cannot be called in it.
+    what an argument of that name is, by a usual name or a value; ``without_PART`` puts the identity in place of a norm.
+    Raises UnknownFormError for a form that there is not, and Unfit or ValueError where the thing cannot be called in
+    it.
     """
     name = getattr(thing, "__qualname__", getattr(thing, "__name__", type(thing).__name__))
     module = thing if inspect.ismodule(thing) else sys.modules.get(getattr(thing, "__module__", ""))

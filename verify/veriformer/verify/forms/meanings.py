@@ -19,6 +19,7 @@ WITHOUT = "without_"
 """Before the name of a part of a module, in place of which the identity is called."""
 
 IDENTITY = "nn.Identity()"
+"""The value of a reading that begins with ``WITHOUT``."""
 
 Parameters = Mapping[str, inspect.Parameter]
 

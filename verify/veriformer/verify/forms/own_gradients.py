@@ -209,7 +209,7 @@ def _differentiable(forward: Function, backward: Backward, function: Function) -
 
 
 class _Called(torch.autograd.Function):
-    """One call of a function over arrays, whose backward pass is the one that its authors wrote."""
+    """Call of a function over arrays whose backward pass is that of its authors."""
 
     @staticmethod
     def forward(

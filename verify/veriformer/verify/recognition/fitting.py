@@ -52,8 +52,8 @@ _NOT_OFFERED = f"raised {NotOffered.__name__}"
 CLOSE = 0.9
 """A reading that explains less of the variance is not tried with other constants."""
 
-_READ = ("x", "context")
-"""Arguments of layers that are no weights."""
+_INPUTS = ("x", "context")
+"""Floating-point arguments of layers that are no weights."""
 
 Constants = Mapping[str, Any]
 
@@ -160,7 +160,7 @@ class Fitting:
         target = self._plain(target_of(self.operation.name, function, {}))
         found = []
         for call in self._drawn("fp32", target, {}):
-            weightless = {name: _zero(x) if name not in _READ else x for name, x in call.arguments.items()}
+            weightless = {name: _zero(x) if name not in _INPUTS else x for name, x in call.arguments.items()}
             if call.ordinary:
                 found.append(_called(_trial(target, call), weightless)[0])
         return not any(bool((one.value != 0).any()) for one in found if one is not None)

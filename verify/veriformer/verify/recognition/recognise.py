@@ -29,8 +29,8 @@ SHARE = 0.1
 """A named candidate is taken for the operation where its nearest reading is near, or gives such a share of the
 numbers."""
 
-FEWEST = 8
-"""A candidate that is wrong in some calls and answers a smaller part of them than one in so many is not accused."""
+LEAST_ANSWERED = 8
+"""A candidate that is wrong in some calls is accused only where it answers one in so many of them at least."""
 
 
 @dataclass(frozen=True)
@@ -220,7 +220,7 @@ def _against(found: Reading) -> str:
         return ""
     if fit.raised > fit.answered:  # what is left are the smallest calls, which are right by many readings
         return f"it refuses {fit.raised} of the calls that it could take, and answers {fit.answered}: {fit.error[:160]}"
-    if FEWEST * fit.answered < fit.calls:
+    if LEAST_ANSWERED * fit.answered < fit.calls:
         return f"it answers {fit.answered} of {fit.calls} calls and is right in {fit.right}, which tells too little"
     if found.match.named and _near(found):
         return ""

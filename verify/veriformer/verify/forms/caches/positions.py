@@ -39,6 +39,7 @@ LAYERS, GROWS = 2, "grows"
 """For how many layers a cache is made, and the length of one that is made for one token and takes them all."""
 
 ONE = "one text"
+"""The reading of a cache that has no axis of texts: its batch is 1."""
 
 POSITIONS = ("each", "the first")
 """Whether an update is told the position of each token, or of the first one."""
@@ -133,7 +134,7 @@ class _Cache:
         if self.grows and self._given + n > self.max_length:
             raise NotOffered("max_length: the cache grows")
         if self._given + n > self.max_length and "layer" in names and is_counted_by_caller(self.made, self._counts):
-            raise NotOffered("max_length: who counts its tokens knows whether there is room")
+            raise NotOffered("max_length: the caller counts the tokens, and checks whether there is room")
         at: Any = torch.arange(self._given, self._given + n)
         at = at if self.readings.get("positions") == POSITIONS[0] else self._given
         places = {names["positions"]: at} if "positions" in names else {}

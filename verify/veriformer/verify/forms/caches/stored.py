@@ -1,4 +1,4 @@
-"""What a cache holds and how many tokens, where an update gives nothing and the caller reads and counts them."""
+"""Contents and lengths of caches whose updates return nothing: the caller reads and counts them."""
 
 from __future__ import annotations
 
