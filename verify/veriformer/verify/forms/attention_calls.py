@@ -9,7 +9,7 @@ from veriformer.verify.forms.candidate import Candidate, words
 from veriformer.verify.forms.conventions import hides_some
 from veriformer.verify.forms.form import UNKNOWN, Readings
 from veriformer.verify.forms.meanings import Parameters
-from veriformer.verify.forms.rotation import STARTS
+from veriformer.verify.forms.rotation import POSITIONS, STARTS
 from veriformer.verify.forms.signatures import INPUT, KEY, MASK, QUERY, VALUE, by_words, first_input, roles
 
 ALWAYS = "always"
@@ -39,6 +39,7 @@ def roles_of_call(candidate: Candidate) -> dict[str, str] | None:
     causal = (*_CAUSAL, *causal_flags(candidate.parameters))
     optional = {**masks_of(candidate.parameters), "is_causal": causal, "cos": _COS, "sin": _SIN, "cis": _CIS}
     optional |= {"both": _BOTH, "pairs": _PAIRS, "start": STARTS, "length": _LENGTH}
+    optional |= {"places": POSITIONS} if _needs(candidate, POSITIONS) else {}
     if "cross" in candidate.words:
         optional |= {"context": (*_CONTEXT, "y")}
     tensors = by_words(candidate.parameters, {"q": QUERY, "k": KEY, "v": VALUE})

@@ -14,6 +14,7 @@ from veriformer.verify.forms.cached_calls import OF_CONTEXT, STARTS, Part
 from veriformer.verify.forms.conventions import mask_as
 from veriformer.verify.forms.form import NotOffered, Readings
 from veriformer.verify.forms.heads import token_mask, visible
+from veriformer.verify.forms.rotation import ROWS
 
 PAIRS = "[n,d/2,2]"
 TABLES = ("[n,d/2]", "[n,d]", "[1,n,d]", "[B,n,d]", PAIRS)
@@ -50,6 +51,9 @@ def arguments_of(
     own = x[:, part.queries].contiguous()
     keys = own if context is None and readings.get("cached") not in OF_CONTEXT else source
     theirs: dict[str, Any] = _turn_alike(names, readings, own, head_dim, angle)
+    if "places" in names:
+        row = torch.arange(part.first, part.stop)
+        theirs[names["places"]] = row if readings.get("rows", ROWS[0]) == ROWS[0] else row.expand(len(x), -1)
     if "is_causal" in names and asked.get("is_causal"):
         theirs |= {names["is_causal"]: True} if not part.first else {}  # one token sees all that are kept
         asked["is_causal"] = False

@@ -50,7 +50,7 @@ _SIZES: Mapping[str, str] = {
     ),
     "eps": ("eps epsilon e norm_eps layer_norm_eps rms_norm_eps layer_norm_epsilon norm_epsilon layernorm_epsilon"),
     "pad": ("pad_idx pad_id pad_index pad_token_id padding_idx pad_token_idx src_pad_idx trg_pad_idx tgt_pad_idx"),
-    "base": ("base theta rope_theta theta_base rope_base freqs_base max_period"),
+    "base": ("base theta rope_theta theta_base rope_base freqs_base base_theta rotary_base max_period"),
 }
 SIZES: dict[str, str] = {name: size for size, names in _SIZES.items() for name in names.split()}
 """By usual name of a constructor argument, what it is the size of."""

@@ -29,16 +29,18 @@ from veriformer.verify.forms.cached_calls import (
     keeps_calls,
     list_ways,
 )
-from veriformer.verify.forms.candidate import Candidate, words
+from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.causality import CAUSALITY, causality_of
 from veriformer.verify.forms.construction import built, scaled, takes_size
 from veriformer.verify.forms.conventions import MASKS
-from veriformer.verify.forms.form import Form, Match, NotOffered, Readings, Unfit
+from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
 from veriformer.verify.forms.heads import FUSED, MASK_AXES, Projections, projections, split_heads
 from veriformer.verify.forms.holding import Holder, called, first
 from veriformer.verify.forms.interleaving import interleave_rows, nearly_equal
 from veriformer.verify.forms.layer_arguments import BATCH, TABLES, UNTURNED, arguments_of
 from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.own_tables import settle_turning, turn_alike
+from veriformer.verify.forms.rotation import ROWS
 from veriformer.verify.forms.stated_shapes import stated_layout
 from veriformer.verify.forms.weights import HELD, is_held_alone, linears
 
@@ -52,9 +54,6 @@ _KINDS = (
 )
 _OTHER_KINDS = frozenset(_KINDS.split())
 """Words of attention that is another one, unless it turns out to be the same."""
-
-_TURNING = {"rope", "rotary", "freqs", "cos", "sin", "freq"}
-"""Words of tables, and of parts, of a rotary embedding that a layer holds itself."""
 
 HEAD_SIZES = ("the width of a head", "the number of heads")
 """What a constructor's one size of heads is, where it has no other."""
@@ -76,7 +75,7 @@ def _match(candidate: Candidate) -> Match | None:
     instance = built(candidate, sizes_of(WIDTH, HEADS, HEADS, WIDTH // HEADS, WIDTH), _flags(candidate))
     if not isinstance(instance, nn.Module) or next(instance.parameters(), None) is None:
         return None
-    refuse_turning(instance, names)
+    settled = settle_turning(candidate, instance, names, WIDTH, HEADS)
     parts = linears(instance)
     found = projections(parts)
     batch = stated_layout(candidate, names.get("x", names.get("q", "")), BATCH)
@@ -88,6 +87,8 @@ def _match(candidate: Candidate) -> Match | None:
     if has_tables(names):
         readings |= {"batch": BATCH[:1], "tables": TABLES}
         told += UNTURNED
+    told += settled
+    readings |= {"rows": ROWS} if settled and "places" in names else {}
     if "mask" in names:
         readings |= {"mask": MASKS, "mask_axes": MASK_AXES}
     if found.fused or "kv" in found.maps:
@@ -168,14 +169,6 @@ def find_cached_way(
     return ()
 
 
-def refuse_turning(instance: nn.Module, names: Mapping[str, str]) -> None:
-    """Raise Unfit for a layer that holds what turns queries and keys, and is given no tables that turn by no angle."""
-    held = [*(name for name, _ in instance.named_buffers()), *(type(part).__name__ for part in instance.modules())]
-    turning = [name for name in held if _TURNING & set(words(name.rpartition(".")[2]))]
-    if turning and not has_tables(names):
-        raise Unfit(f"it turns queries and keys by its own {turning[0]!r}, which the contract's attention does not")
-
-
 def _flags(candidate: Candidate) -> dict[str, Any]:
     """Biases are left out where the constructor leaves the choice: the contract has none."""
     names = ("bias", "use_bias", "qkv_bias", "attention_bias")
@@ -237,7 +230,8 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
             return arguments_of(x, options, names, readings, parameters, num_heads, head_dim, part=part)
 
         if bare and not headed:
-            one = holder.module(sizes_of(x.shape[-1], 1, 1, head_dim, head_dim, length), x.dtype, **given)
+            alone = sizes_of(x.shape[-1], 1, 1, head_dim, head_dim, length)
+            one = turn_alike(holder.module(alone, x.dtype, **given), head_dim)
             maps = projections(linears(one, held))
             each = [maps.tensors(own, 1, 1, joined) for own in split_heads(weights, num_heads, groups)]
             results = torch.cat([first(called(one, own, **arguments())) for own in each], -1)
@@ -245,7 +239,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
         if (groups != num_heads and not grouped) or (num_heads != 1 and not headed):
             raise NotOffered("num_kv_heads, num_heads: the module has no such number")
         sizes = sizes_of(x.shape[-1], num_heads, groups, size, w_q.shape[1] if bare else w_o.shape[1], length)
-        module = holder.module(sizes, x.dtype, **given)
+        module = turn_alike(holder.module(sizes, x.dtype, **given), head_dim)
         own: Projections = projections(linears(module, held))
         if not bare and "o" not in own.maps:  # some leave it out for one head, where another weight would be ignored
             raise NotOffered("w_o: the module of these sizes has no projection of the result")
@@ -291,7 +285,7 @@ FORM = Form(
     name="modules/attention_layer",
     operation="multi_head_attention",
     says="a module with projections, built from width and heads: attention(x), or attention(q, k, v, mask)",
-    neutral=("causal", "cached", "joined", "mask_axes", "tables", "held", "head_size", "result"),
+    neutral=("causal", "cached", "joined", "mask_axes", "tables", "held", "head_size", "result", "rows"),
     told_by={"mask": mask_told},
     match=_match,
     bind=_bind,

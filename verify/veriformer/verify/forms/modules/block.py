@@ -27,11 +27,11 @@ from veriformer.verify.forms.modules.attention_layer import (
     HEADS,
     WIDTH,
     length_for,
-    refuse_turning,
     sizes_of,
     tenable_causality,
 )
 from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.own_tables import refuse_turning
 from veriformer.verify.forms.two_layers import ACTIVATIONS, OTHER_ACTIVATIONS
 from veriformer.verify.forms.weights import Linear, linears_and_rest
 
