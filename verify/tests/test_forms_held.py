@@ -58,6 +58,7 @@ READ = {
     ("built_otherwise", "NoamFromTheStart"): ("noam", {"rate": "of the next step"}),
     ("built_otherwise", "ExpandingBlock"): ("transformer_block", {"norm": "pre"}),
     ("built_otherwise", "Encoder"): ("bpe_encode", {}),
+    ("held_otherwise", "TurningAttention"): ("multi_head_attention", {}),
     ("called_otherwise", "apply_rotary_emb"): ("rope", {"layout": "[B,n,H,d]"}),
     ("called_otherwise", "get_cosine_lr"): ("warmup_cosine", {}),
     ("called_otherwise", "gradient_clipping"): ("clip_grad_norm", {}),
@@ -68,7 +69,6 @@ READ = {
 }
 ANOTHER = {
     ("built_otherwise", "NoisyLM"): "two calls with the same tokens",
-    ("held_otherwise", "TurningAttention"): "turns queries and keys",
     ("held_otherwise", "DecoderLayer"): "'encoder_output' as well",
     ("held_otherwise", "Generator"): "logarithm of the softmax",
     ("called_otherwise", "SummedCrossEntropyLoss"): "the sum of its terms but those of class 0",

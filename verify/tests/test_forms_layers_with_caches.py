@@ -24,13 +24,13 @@ def pin_of(name: str) -> Pin:
     return pin
 
 
-def agrees(name: str, pin: Pin) -> bool:
+def agrees(name: str, pin: Pin, texts: int = 2) -> bool:
     """Return whether a causal call, or one over a context, gives what the right twin gives at once."""
     draw = torch.Generator().manual_seed(0)
-    x, *weights = (torch.randn(*shape, generator=draw) for shape in ((2, 6, 8), *[(8, 8)] * 4))
+    x, *weights = (torch.randn(*shape, generator=draw) for shape in ((texts, 6, 8), *[(8, 8)] * 4))
     given = {"context": x} if "Filled" in name else {"is_causal": True}
     ours = bound(pin, resolved(module_of(FILE), name))(x, *weights, num_heads=2, **given)
-    q, k, v = ((x @ w).view(2, 6, 2, 4).transpose(1, 2) for w in weights[:3])
+    q, k, v = ((x @ w).view(texts, 6, 2, 4).transpose(1, 2) for w in weights[:3])
     y = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal="is_causal" in given)
     return nearly_equal(ours, y.transpose(1, 2).flatten(2) @ weights[3])
 
@@ -49,6 +49,10 @@ def test_layers_are_called_piece_by_piece(name: str, wrong: str, way: str) -> No
     assert (pin.readings.get("cached"), pin.everywhere, pin.unread) == (way, True, ())
     assert agrees(name, pin)
     assert not agrees(wrong, pin)
+
+
+def test_a_layer_that_always_keeps_is_made_for_as_many_texts_as_are_asked() -> None:
+    assert agrees("AlwaysPlacedAttention", pin_of("AlwaysPlacedAttention"), texts=20)
 
 
 def test_a_layer_that_is_causal_without_a_mask_is_read_so() -> None:

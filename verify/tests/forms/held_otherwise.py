@@ -138,7 +138,7 @@ class Rotary(nn.Module):
 
 
 class TurningAttention(nn.Module):
-    """Turns queries and keys by a rotary embedding of its own: another operation."""
+    """Turns queries and keys by a rotary embedding of its own."""
 
     def __init__(self, d_model, num_heads):
         super().__init__()

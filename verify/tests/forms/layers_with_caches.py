@@ -101,6 +101,11 @@ class UnturnedPlacedAttention(PlacedAttention):
         return k
 
 
+class AlwaysPlacedAttention(PlacedAttention):
+    def forward(self, x, start_pos, cos, sin, mask=None):
+        return super().forward(x, cos, sin, mask, start_pos)
+
+
 class FilledAttention(Projected):
     def forward(self, q, k, v, cache=None):
         q = self.split(self.wq(q))

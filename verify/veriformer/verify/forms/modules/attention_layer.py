@@ -178,6 +178,9 @@ def _flags(candidate: Candidate) -> dict[str, Any]:
 SHORTEST = 160
 """A module is made for so many positions at least: one for all short sequences."""
 
+SMALLEST_BATCH = 8
+"""A module is made for so many texts at least."""
+
 
 def length_for(*rows: Tensor) -> int:
     """For how many positions a module must be made that reads these, in steps, so that few are made."""
@@ -185,8 +188,20 @@ def length_for(*rows: Tensor) -> int:
     return SHORTEST if longest <= SHORTEST else 1 << (longest - 1).bit_length()
 
 
+def batch_for(x: Tensor) -> int:
+    """For how many texts a module must be made that reads these: some hold a cache of so many."""
+    return max(SMALLEST_BATCH, 1 << (len(x) - 1).bit_length())
+
+
 def sizes_of(
-    width: int, heads: int, groups: int | None, head_dim: int, out: int, length: int = SHORTEST
+    width: int,
+    heads: int,
+    groups: int | None,
+    head_dim: int,
+    out: int,
+    length: int = SHORTEST,
+    *,
+    batch: int = SMALLEST_BATCH,
 ) -> dict[str, Any]:
     """Sizes by their names in constructors."""
     kv = {} if groups is None else {"kv_heads": groups}
@@ -197,7 +212,7 @@ def sizes_of(
         "head_dim": head_dim,
         "length": length,
         "layers": 2,
-        "batch": 8,
+        "batch": batch,
     }
     return {**sizes, **kv, "vocabulary": 13, "inner": 2 * width}
 
@@ -223,14 +238,14 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
         _check(x, (w_q, w_k, w_v, w_o), num_heads, groups)
         size = num_heads if readings.get("head_size") == HEAD_SIZES[1] else head_dim
         context = options.get("context")
-        length = length_for(x, x if context is None else context)
+        length, batch = length_for(x, x if context is None else context), batch_for(x)
         weights = {"q": w_q, "k": w_k, "v": w_v, "o": w_o}
 
         def arguments(part: Part | None = None) -> dict[str, Any]:
             return arguments_of(x, options, names, readings, parameters, num_heads, head_dim, part=part)
 
         if bare and not headed:
-            alone = sizes_of(x.shape[-1], 1, 1, head_dim, head_dim, length)
+            alone = sizes_of(x.shape[-1], 1, 1, head_dim, head_dim, length, batch=batch)
             one = turn_alike(holder.module(alone, x.dtype, **given), head_dim)
             maps = projections(linears(one, held))
             each = [maps.tensors(own, 1, 1, joined) for own in split_heads(weights, num_heads, groups)]
@@ -238,7 +253,8 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
             return _batch_first(results, readings) @ w_o
         if (groups != num_heads and not grouped) or (num_heads != 1 and not headed):
             raise NotOffered("num_kv_heads, num_heads: the module has no such number")
-        sizes = sizes_of(x.shape[-1], num_heads, groups, size, w_q.shape[1] if bare else w_o.shape[1], length)
+        out = w_q.shape[1] if bare else w_o.shape[1]
+        sizes = sizes_of(x.shape[-1], num_heads, groups, size, out, length, batch=batch)
         module = turn_alike(holder.module(sizes, x.dtype, **given), head_dim)
         own: Projections = projections(linears(module, held))
         if not bare and "o" not in own.maps:  # some leave it out for one head, where another weight would be ignored

@@ -26,6 +26,7 @@ from veriformer.verify.forms.layer_arguments import BATCH, TABLES, UNTURNED, arg
 from veriformer.verify.forms.modules.attention_layer import (
     HEADS,
     WIDTH,
+    batch_for,
     length_for,
     sizes_of,
     tenable_causality,
@@ -126,7 +127,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
             raise NotOffered("num_kv_heads, num_heads: the module has no such number")
         d, f = x.shape[-1], params["w1"].shape[1]
         head_dim = params["w_q"].shape[1] // num_heads
-        sizes = {**sizes_of(d, num_heads, groups, head_dim, d, length_for(x)), "inner": f}
+        sizes = {**sizes_of(d, num_heads, groups, head_dim, d, length_for(x), batch=batch_for(x)), "inner": f}
         module = holder.module(sizes, x.dtype, **given)
         parts = _parts(module, network_first)
         weights = {role: params[f"w_{role}"] for role in ("q", "k", "v", "o")}
