@@ -222,3 +222,27 @@ def test_gradients_that_raise_leave_a_run_without_a_verdict() -> None:
         ("NotImplementedError: no", 0),
     ):
         assert len(unseen({"gelu": Domain(refused={"gradients": said})})) == expected
+
+
+FILTERS = """import torch
+
+
+def filter_logits(logits, top_k=0, top_p=1.0, fill=-float("inf")):
+    if top_k > 0:
+        least = torch.topk(logits, min(top_k, logits.size(-1))).values[..., -1:]
+        logits = logits.masked_fill(logits < least, fill)
+    if top_p < 1.0:
+        p, order = logits.softmax(-1).sort(descending=True)
+        beyond = p.cumsum(-1) - p >= top_p
+        logits = logits.masked_fill(beyond.gather(-1, order.argsort(-1)), fill)
+    return logits
+"""
+
+
+def test_what_another_operation_of_the_code_ran_and_varied_is_seen(tmp_path: Path) -> None:
+    path = tmp_path / "filters.py"
+    path.write_text(FILTERS)
+    found = check(path, only=["top_k_filter.equation", "top_p_filter.nucleus"], dtype=["fp32"])
+    assert {name: domain.never_run for name, domain in found.domain.items()} == {"top_k_filter": (), "top_p_filter": ()}
+    assert {domain.never_varied for domain in found.domain.values()} == {("fill",)}
+    assert found.exit_status == 0

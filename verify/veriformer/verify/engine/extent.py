@@ -75,15 +75,19 @@ def together(parts: Iterable[Mapping[str, Seen]]) -> dict[str, Seen]:
 
 def _both(one: Seen, other: Seen) -> Seen:
     listed = {name: sorted({tuple(x) for x in (*one[name], *other[name])}) for name in ("statements", "ran")}
-    names = dict.fromkeys([*one["values"], *other["values"]])
-    values = {name: sorted({*one["values"].get(name, ()), *other["values"].get(name, ())})[:2] for name in names}
-    return {**{name: [list(x) for x in found] for name, found in listed.items()}, "values": values}
+    return {**{name: [list(x) for x in found] for name, found in listed.items()}, "values": _values([one, other])}
+
+
+def _values(parts: Sequence[Seen]) -> dict[str, list[str]]:
+    names = dict.fromkeys(name for part in parts for name in part["values"])
+    return {name: sorted({word for part in parts for word in part["values"].get(name, ())})[:2] for name in names}
 
 
 def domains_of(plan: Plan, rows: Sequence[Result], seen: Mapping[str, Seen]) -> dict[str, Domain]:
     """Return by operation what a probe found out, with what its rows and its recognition add."""
     held = held_in(rows)
     pins = {pin["operation"]: pin for pin in judged_whole(plan.recognised)}
+    seen = _shared(seen, {operation: pin["name"] for operation, pin in pins.items()})
     return {
         name: replace(
             domain,
@@ -93,6 +97,15 @@ def domains_of(plan: Plan, rows: Sequence[Result], seen: Mapping[str, Seen]) -> 
         )
         for name, domain in ((name, Domain.from_dict(entry)) for name, entry in plan.domains.items())
     }
+
+
+def _shared(seen: Mapping[str, Seen], names: Mapping[str, str]) -> dict[str, Seen]:
+    """Return what was seen, with the lines that calls of another operation ran, and the values that they gave to code
+    that is judged as both. names: of the code, by operation."""
+    ran = [list(one) for one in sorted({tuple(one) for found in seen.values() for one in found["ran"]})]
+    alike = {operation: [seen[x] for x in seen if x in names and names[x] == name] for operation, name in names.items()}
+    values = {operation: _values(alike.get(operation) or [found]) for operation, found in seen.items()}
+    return {operation: {**found, "ran": ran, "values": values[operation]} for operation, found in seen.items()}
 
 
 def _unread(pin: Mapping[str, Any], seen: Seen) -> tuple[str, ...]:
