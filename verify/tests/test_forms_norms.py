@@ -11,7 +11,9 @@ from tests.source_texts import read_pins
 from veriformer.verify.domain import constants
 from veriformer.verify.domain.probe import probe_operation
 from veriformer.verify.domain.record import Domain
+from veriformer.verify.forms.meanings import BUILT
 from veriformer.verify.forms.pin import Pin
+from veriformer.verify.forms.size_names import size_of
 from veriformer.verify.operations.layers.rms_norm import RMS_NORM
 from veriformer.verify.recognition.recognise import recognise
 from veriformer.verify.recognition.targets import target_of
@@ -155,6 +157,52 @@ def manual_rms_norm(my_input, weight, eps):
 def test_an_input_may_have_a_word_of_its_usual_name() -> None:
     assert read_pins(WORDED.format(mean="mean"))["rms_norm"].everywhere
     assert not read_pins(WORDED.format(mean="sum"))["rms_norm"].everywhere
+
+
+OWNED = """
+import torch
+
+class RMSNorm(torch.nn.Module):
+    def __init__(self, cfg):
+        super().__init__()
+        self.gain, self.small = torch.nn.Parameter(torch.ones(cfg.text_hidden_dim)), cfg.text_rms_eps
+
+    def forward(self, h):
+        return h / torch.sqrt((h * h).mean(-1, keepdim=True){inside}){outside} * self.gain
+"""
+
+
+def test_entries_of_a_config_may_begin_with_whose_they_are() -> None:
+    right = read_pins(OWNED.format(inside=" + self.small", outside=""))["rms_norm"]
+    wrong = read_pins(OWNED.format(inside="", outside=" + self.small"))["rms_norm"]
+    assert right.everywhere
+    assert not wrong.everywhere
+    assert not any(name.startswith(BUILT) for name in (*right.readings, *wrong.readings))
+
+
+def test_a_word_says_whose_sizes_are_where_several_begin_with_it() -> None:
+    entries = ("text_hidden_dim", "text_ffn_dim", "text_n_heads", "text_max_positions", "image_size", "image_dim")
+    assert [size_of(name, entries) for name in entries] == ["width", "inner", "heads", "length", "", ""]
+    assert size_of("text_hidden_dim") == size_of("text_hidden_dim", ("text_hidden_dim", "n_heads")) == ""
+
+
+HELD_ARRAYS = """
+import numpy as np
+
+class RMSNorm:
+    def __init__(self, gain, eps=1e-6):
+        self.gain, self.eps = gain, eps
+
+    def __call__(self, x):
+        return np.multiply(x / np.sqrt(np.square(x).{mean} + self.eps), self.gain)
+"""
+
+
+def test_a_class_over_arrays_is_built_from_an_array() -> None:
+    pin = read_pins(HELD_ARRAYS.format(mean="mean(axis=-1, keepdims=True)"))["rms_norm"]
+    assert pin.everywhere
+    assert pin.form == "functions/rms_norm"
+    assert not read_pins(HELD_ARRAYS.format(mean="mean()"))["rms_norm"].everywhere
 
 
 @pytest.mark.parametrize(("name", "eps"), [("BareRMSNorm", 0.0), ("ConfiguredRMSNorm", 1e-3), ("DeafRMSNorm", 1e-3)])

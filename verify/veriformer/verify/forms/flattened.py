@@ -13,6 +13,7 @@ from torch import Tensor
 from veriformer.verify.forms.building import made_without_weights, method_of
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.construction import may_be_none
+from veriformer.verify.forms.frameworks import like
 
 CALLS = ("forward", "__call__")
 
@@ -33,8 +34,14 @@ def flattened(candidate: Candidate, methods: Iterable[str] = CALLS) -> Candidate
         own = {name: value for name, value in given.items() if name in build}
         x = next((value for value in given.values() if isinstance(value, Tensor) and value.is_floating_point()), None)
         dtype = torch.get_default_dtype() if x is None else x.dtype
-        call = method_of(made_without_weights(candidate, {}, own, dtype), candidate, method)
-        return call(**{name: value for name, value in given.items() if name not in own})
+        rest = {name: value for name, value in given.items() if name not in own}
+        if not candidate.is_network and any(isinstance(value, Tensor) for value in own.values()):
+
+            def build_and_call(own: dict[str, Any], rest: dict[str, Any]) -> Any:
+                return getattr(made_without_weights(candidate, {}, own, dtype), method)(**rest)
+
+            return like(build_and_call, getattr(candidate.thing, method), candidate.module)(own, rest)
+        return method_of(made_without_weights(candidate, {}, own, dtype), candidate, method)(**rest)
 
     function.__doc__ = inspect.getdoc(getattr(candidate.thing, method)) or inspect.getdoc(candidate.thing)
     function.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]

@@ -90,6 +90,14 @@ def over_tensors(thing: Any, module: ModuleType | None) -> Any:
     return _of_jax(thing) if framework == "jax" else with_own_gradient(_of_numpy, thing, module)
 
 
+def like(function: Callable[..., Any], thing: Any, module: ModuleType | None) -> Callable[..., Any]:
+    """Return a function over tensors where what it calls, a function or a method, is over arrays; else itself."""
+    framework = framework_of(thing, module)
+    if not framework:
+        return function
+    return _of_jax(function) if framework == "jax" else _of_numpy(function)
+
+
 def _of_numpy(function: Callable[..., Any]) -> Callable[..., Any]:
     numpy = importlib.import_module("numpy")
 

@@ -103,12 +103,39 @@ _BY_WORDS: tuple[tuple[str, frozenset[str], str], ...] = tuple(
 """By what has a size, the words that measure it: ``dim_model``, ``n_kv_heads``, ``max_context_len``."""
 
 
+_NORMS = frozenset(("rms", "ln", "norm", "layer", "layernorm", "rmsnorm", "variance"))
+_ROTATIONS = frozenset(("rope", "rotary", "re", "freq", "freqs", "frequency", "inv"))
+_AT_THE_END = {
+    **dict.fromkeys(("eps", "epsilon"), ("eps", _NORMS)),
+    **dict.fromkeys(("base", "theta"), ("base", _ROTATIONS)),
+}
+"""By the last word of a name, what it is, and the words that may stand before it: ``rms_eps``, ``rotary_base``."""
+
+
+_WORDS = frozenset(word for name in SIZES for word in words(name)).union(
+    *(measures.union(names.split()) for _, measures, names in _BY_WORDS), _AT_THE_END.keys(), _NORMS, _ROTATIONS, _SIDES
+)
+"""Words of the names of sizes."""
+
+
 def size_of(name: str, beside: Collection[str] = ()) -> str:
     """What an argument is the size of by its name, among the names beside it; empty where that is not known."""
     others = [other for other in beside if other != name and other not in _INNER_BESIDE_WIDTH]
     if name in _INNER_BESIDE_WIDTH and any(_size(other) == "width" for other in others):
         return "inner"
-    return _size(name)
+    known = _size(name)
+    if known or not (owner := _owner_of(name, beside)):
+        return known
+    return size_of(name.removeprefix(owner), [other.removeprefix(owner) for other in beside])
+
+
+def _owner_of(name: str, beside: Collection[str]) -> str:
+    """Return the word, with the underscore behind it, that a name and another one beside it begin with and that says
+    nothing of a size, but whose all of them are: ``lm_hidden_dim``, ``lm_n_heads``; empty where there is none."""
+    owner, _, rest = name.partition("_")
+    shared = any(other != name and other.startswith(f"{owner}_") for other in beside)
+    measured = len(words(rest)) > 1  # of one word it is perhaps the size of the owner itself: ``patch_size``
+    return f"{owner}_" if measured and shared and owner not in _WORDS else ""
 
 
 def _size(name: str) -> str:
@@ -124,6 +151,9 @@ def _by_words(name: str) -> str:
     if len(every) == 2 and every[0] in _INPUTS and every[1] in _OF_INPUTS:
         return "width"
     own = [word for word in every if word not in _SIDES]
+    last, before = _AT_THE_END.get(own[-1] if own else "", ("", frozenset()))
+    if last and before >= set(own[:-1]):
+        return last
     for size, measures, names in _BY_WORDS:
         rest = [word for word in own if word not in measures]
         if len(rest) < len(own) and rest == names.split():

@@ -12,7 +12,7 @@ from veriformer.verify.forms.form import Readings
 from veriformer.verify.forms.named import Known, form_of, words_of
 
 _X = {"x": ("x", "input", "inputs", "hidden_states", "X", "tensor")}
-_WEIGHT = ("weight", "w", "gamma", "g", "scale", "alpha", "weights", "W", "rms_weight", "rms_weights", "rms_w")
+_WEIGHT = ("weight", "w", "gamma", "g", "gain", "scale", "alpha", "weights", "W", "rms_weight", "rms_weights", "rms_w")
 _BIAS = ("bias", "b", "beta", "shift", "offset", "B")
 _EPS = ("eps", "epsilon", "norm_eps", "variance_epsilon")
 _SHAPE = {"normalized_shape": ("normalized_shape", "normalised_shape", "norm_shape")}
