@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.source_texts import read_pins
+from tests.source_texts import read_pins, recognise_text
 
 
 def test_a_largest_norm_of_0_may_mean_that_nothing_is_clipped() -> None:
@@ -63,3 +63,48 @@ def test_what_divides_by_a_larger_norm_beyond_the_maximum_alone_claims_it() -> N
         pin = read_pins(BEYOND_ALONE.format(leaves="<=", added=added))["clip_grad_norm"]
         assert (pin.everywhere, pin.conventions) == (True, claimed)
     assert not read_pins(BEYOND_ALONE.format(leaves="<= 2 *", added="1e-6"))["clip_grad_norm"].everywhere
+
+
+OF_GRADIENTS = """
+import numpy as np
+
+def clip_gradients(gradients, clip):
+    length = np.sqrt(sum(np.vdot(g, g) for g in gradients))
+    if length > {bound}:
+        for g in gradients:
+            g *= clip / length
+"""
+
+
+def test_a_list_of_arrays_may_be_clipped_in_place() -> None:
+    assert read_pins(OF_GRADIENTS.format(bound="clip"))["clip_grad_norm"].everywhere
+    assert not read_pins(OF_GRADIENTS.format(bound="0"))["clip_grad_norm"].everywhere
+
+
+RETURNED = """
+import torch
+
+def clip_gradients(grads, max_norm):
+    length = torch.cat([g.flatten() for g in grads]).norm()
+    return [g * (max_norm / length if length > max_norm else 1.0) for g in grads]{norm}
+"""
+
+
+def test_gradients_may_be_returned_alone_or_before_their_norm() -> None:
+    for norm in ("", ", length"):
+        assert read_pins(RETURNED.format(norm=norm))["clip_grad_norm"].everywhere
+
+
+BY_VALUE = """
+import numpy as np
+
+def clip_gradients(grads, clip):
+    for g in grads:
+        np.clip(g, -clip, clip, out=g)
+"""
+
+
+def test_clipping_by_value_is_no_clipping_by_norm() -> None:
+    found = recognise_text(BY_VALUE)
+    assert not found.pins
+    assert "clipping of each entry by its value" in found.refused[0].reason

@@ -236,7 +236,12 @@ def commonest(said: Sequence[str]) -> str:
 
 
 def _near(found: Any, expected: Any) -> bool:
-    """Whether two results are one, but for rounding in single precision."""
+    """Return whether two results, or all parts of two, are one, but for rounding in single precision."""
+    own, right = pytree.tree_leaves(found), pytree.tree_leaves(expected)
+    return len(own) == len(right) and all(map(_near_part, own, right))
+
+
+def _near_part(found: Any, expected: Any) -> bool:
     if getattr(found, "shape", None) != getattr(expected, "shape", ()):
         return False
     other = found != expected  # infinities are equal to themselves, and their difference is no number

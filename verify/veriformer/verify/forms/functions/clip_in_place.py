@@ -1,4 +1,4 @@
-"""Clipping of gradients by their norm in place: a function of parameters, whose ``grad`` it scales."""
+"""Clipping of gradients by their norm in place: a function of parameters, whose ``grad`` it scales, or of gradients."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.signatures import roles
 
 _PARAMS = ("params", "parameters", "model_parameters", "model_params", "parameter_list")
+_GRADS = ("grads", "gradients", "grad_list", "gs", "dparams")
+"""Names of a list of the gradients themselves."""
+
 _LARGEST = (
     *(
         "max_norm",
@@ -40,7 +43,7 @@ ZERO = ("the largest norm", "no clipping")
 
 
 def _names(candidate: Candidate) -> dict[str, str] | None:
-    return roles(candidate.parameters, {"params": _PARAMS, "max_norm": _LARGEST})
+    return roles(candidate.parameters, {"params": (*_PARAMS, *_GRADS), "max_norm": _LARGEST})
 
 
 def _match(candidate: Candidate) -> Match | None:
@@ -51,6 +54,8 @@ def _match(candidate: Candidate) -> Match | None:
     if names is None:
         return None
     params = names["params"]
+    if params in _GRADS:
+        return Match(True, {"zero": ZERO})
     told = "gradients are scaled in place, and what is returned is left out"
     given = (
         f"; {params} are given as a list and as module.parameters() gives them" if _takes_any(candidate, params) else ""
@@ -66,12 +71,19 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., tuple[list[
             raise NotOffered("grads: expected floating-point tensors")
         if max_norm == 0 and readings.get("zero") == ZERO[1]:
             raise NotOffered("max_norm: 0 means that nothing is clipped")
+        if names["params"] in _GRADS:
+            return clip_alone(grads, max_norm), _norm(grads)
         found = clip(grads, max_norm, list)
         if _takes_any(candidate, names["params"]):
             with contextlib.suppress(Exception):  # it asks for a length
                 once = clip(grads, max_norm, iter)
                 found = found if all(map(torch.equal, found, once)) else once
         return found, _norm(grads)
+
+    def clip_alone(grads: Sequence[Tensor], max_norm: float) -> list[Tensor]:
+        copies = [g.detach().clone() for g in grads]
+        result = candidate.thing(**{names["params"]: copies, names["max_norm"]: max_norm})
+        return _returned(result, copies) or copies
 
     def clip(grads: Sequence[Tensor], max_norm: float, given_as: Callable[[Any], Any]) -> list[Tensor]:
         params = [nn.Parameter(torch.zeros_like(g)) for g in grads]
@@ -87,6 +99,14 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., tuple[list[
         return [p.grad if p.grad is not None else torch.zeros_like(p) for p in params]
 
     return offered("clip_grad_norm", call)
+
+
+def _returned(result: Any, grads: Sequence[Tensor]) -> list[Tensor]:
+    """Return the gradients that a function gives, alone or before their norm; none where it changes those given."""
+    for found in (result, *(result if isinstance(result, tuple) else ())):
+        if isinstance(found, list | tuple) and [getattr(x, "shape", None) for x in found] == [g.shape for g in grads]:
+            return [*found]
+    return []
 
 
 def _takes_any(candidate: Candidate, name: str) -> bool:
@@ -112,6 +132,11 @@ def _norm(grads: Sequence[Tensor]) -> Tensor:
     return norm.to(torch.float32 if dtype.itemsize < 4 else dtype)
 
 
+def _clamped(grads: Sequence[Tensor], max_norm: float) -> tuple[list[Tensor], Tensor]:
+    """Return each entry kept between -max_norm and max_norm, as by ``torch.nn.utils.clip_grad_value_``."""
+    return [g.clamp(-max_norm, max_norm) for g in grads], _norm(grads)
+
+
 def _settled(function: Callable[..., Any]) -> dict[str, str]:
     """Return the claim of code that leaves a gradient as long as the maximum, and adds 1e-6 to the norm of a longer."""
     try:
@@ -125,10 +150,11 @@ def _settled(function: Callable[..., Any]) -> dict[str, str]:
 FORM = Form(
     name="functions/clip_in_place",
     operation="clip_grad_norm",
-    says="a function of parameters and the largest norm, which scales their gradients in place",
+    says="a function of parameters, or of gradients, and the largest norm, which scales the gradients in place",
     match=_match,
     bind=_bind,
     conventions=("clip_grad_norm.denominator",),
+    rivals={"clipping of each entry by its value": _clamped},
     settled=_settled,
     closed=True,
 )
