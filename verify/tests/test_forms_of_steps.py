@@ -133,3 +133,27 @@ def test_an_epoch_is_judged_by_the_gradients_of_its_steps() -> None:
     assert read_pins(ACCUMULATING.format(**whole))["accumulate_gradients"].everywhere
     for wrong in ({"divided": ""}, {"cleared": "pass"}):
         assert not read_pins(ACCUMULATING.format(**{**right, **wrong}))["accumulate_gradients"].everywhere
+
+
+TAKING = """
+class RateOptimizer:
+    def __init__(self, optimizer, c, d_model, warmup_steps):
+        self.inner, self.c, self.width, self.warmup, self.count = optimizer, c, d_model, warmup_steps, 0
+
+    def set_rate(self):
+        self.count += 1
+        share = min(self.count**-0.5, self.count * self.warmup**-1.5)
+        for group in self.inner.param_groups:
+            group["lr"] = self.c * self.width**-0.5 * share
+
+    def step(self):
+        {first}
+        {then}
+"""
+
+
+def test_what_takes_the_steps_itself_is_judged_by_the_rate_at_which_they_are_taken() -> None:
+    order = ("self.set_rate()", "self.inner.step()")
+    pin = read_pins(TAKING.format(first=order[0], then=order[1]))["noam"]
+    assert pin.everywhere
+    assert not read_pins(TAKING.format(first=order[1], then=order[0]))["noam"].everywhere

@@ -22,7 +22,7 @@ from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.signatures import demanded
 
 _OPTIMIZER = ("optimizer", "opt", "optim")
-_WORDS = {"lr", "schedule", "scheduler", "cosine", "warmup", "noam", "scheduled", "rate", "optim", "opt"}
+_WORDS = {"lr", "schedule", "scheduler", "cosine", "warmup", "noam", "scheduled", "rate", "optim", "opt", "optimizer"}
 _STEPS = ("step_and_update_lr", "step", "_update_learning_rate", "update_learning_rate")
 _FIRST = ("last_iter", "last_step", "start_step", "init_step", "num_iters")
 """Steps that were taken before: none."""
@@ -37,6 +37,9 @@ BEYOND = ("the lowest rate", "left out, for the cosine goes on as torch.optim.lr
 """Rates after ``total_steps``, to which no training comes."""
 
 _RESTARTS = {"restart", "restarts", "cyclic"}
+LATER = 3
+"""After so many calls a schedule has set its rate, whenever it begins."""
+
 LONGEST = 1500
 """So many steps are taken at most, one by one."""
 
@@ -48,7 +51,27 @@ def _own(candidate: Candidate) -> Parameters:
 def _parts(candidate: Candidate) -> tuple[str, dict[str, str]]:
     parameters = _own(candidate)
     optimizer = next((name for name in _OPTIMIZER if name in parameters), "")
-    return optimizer, find_roles(parameters)
+    found = find_roles(parameters)
+    return optimizer, found | _factor(candidate, optimizer, found)
+
+
+def _factor(candidate: Candidate, optimizer: str, found: Mapping[str, str]) -> dict[str, str]:
+    """Return by its role the one further argument of a schedule that is made from a width, where its rates grow with
+    it: Noam's are the only ones of a width, and have a factor at most."""
+    known = {optimizer, *found.values(), *_FIRST}
+    asked = [name for name, p in _own(candidate).items() if p.default is p.empty and name not in known]
+    if not optimizer or found.keys() != set(NEEDED["noam"]) or len(asked) != 1:
+        return {}
+    values = dict.fromkeys(found.values(), 4)
+
+    def later(factor: float) -> float:
+        return _rate_after(LATER, lambda: _made(candidate, optimizer, {**values, asked[0]: factor}, 0.0))
+
+    try:
+        once, more = later(1.0), later(4.0)
+    except Exception:  # refused, for whatever reason
+        return {}
+    return {"factor": asked[0]} if more == 4 * once != 0 else {}
 
 
 def _match(candidate: Candidate, operation: str) -> Match | None:
@@ -108,25 +131,62 @@ def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[
         return rate_of_all(answer, given, found)
 
     def answer(given: Mapping[str, Any]) -> float:
-        step = given["step"]
-        optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=given.get("max_lr", 1.0))
         values = {found[role]: given[role] for role in found if role in given}
         values |= dict.fromkeys(_find_style(candidate, operation), _SHAPES[operation])
         values |= {name: 0 for name in _FIRST if _is_demanded(candidate, name)}
+
+        def make() -> tuple[_Recording, Callable[..., Any]]:
+            return _made(candidate, optimizer_name, values, base)
+
+        base, rate = given.get("max_lr", 0.0), readings.get("rate", RATES[0])
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
             warnings.simplefilter("ignore")
-            made = candidate.thing(**{optimizer_name: optimizer}, **values)
-            take = _stepping(made)
-            calls = step + _AHEAD[readings.get("rate", RATES[0])]
-            if _asks_for_step(take):
-                take(calls)
-                return float(optimizer.param_groups[0]["lr"])
-            for _ in range(calls):
-                optimizer.step()
-                take()
-        return float(optimizer.param_groups[0]["lr"])
+            if operation == "noam" and rate != RATES[0] and _takes_steps(*make()):
+                raise NotOffered("it takes the optimizer's steps itself: the rate is that which they are taken at")
+            if "max_lr" not in given and not _rate_after(LATER, make):
+                base = 1.0  # its rates are shares of the optimizer's own, which has no part in others
+            return _rate_after(given["step"] + _AHEAD[rate], make)
 
     return offered(operation, call)
+
+
+class _Recording(torch.optim.SGD):
+    """An optimizer that records at which rates its steps are taken."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.rates: list[float] = []
+
+    def step(self, closure: Any = None) -> Any:
+        self.rates.append(float(self.param_groups[0]["lr"]))
+        return super().step(closure)
+
+
+def _takes_steps(optimizer: _Recording, take: Callable[..., Any]) -> bool:
+    """Return whether a schedule takes the steps of its optimizer itself."""
+    take(*(1,) * _asks_for_step(take))
+    return bool(optimizer.rates)
+
+
+def _made(
+    candidate: Candidate, optimizer_name: str, values: Mapping[str, Any], rate: float
+) -> tuple[_Recording, Callable[..., Any]]:
+    """Return an optimizer of that rate, and what goes one step on in the schedule that is made of it."""
+    optimizer = _Recording([torch.nn.Parameter(torch.zeros(1))], lr=rate)
+    return optimizer, _stepping(candidate.thing(**{optimizer_name: optimizer}, **values))
+
+
+def _rate_after(calls: int, make: Callable[[], tuple[_Recording, Callable[..., Any]]]) -> float:
+    """Return the rate after so many calls; of a schedule that takes steps itself, that at which it took the last."""
+    (optimizer, take), itself = make(), _takes_steps(*make())
+    if _asks_for_step(take):
+        take(calls)
+    else:
+        for _ in range(calls):
+            if not itself:
+                optimizer.step()
+            take()
+    return optimizer.rates[-1] if itself and optimizer.rates else float(optimizer.param_groups[0]["lr"])
 
 
 def _is_demanded(candidate: Candidate, name: str) -> bool:
