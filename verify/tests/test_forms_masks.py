@@ -83,3 +83,26 @@ def causal_mask(size, window):
 def test_a_mask_may_be_asked_for_a_window() -> None:
     assert read_pins(WINDOWED.format(inside="< window"))["causal_mask"].everywhere
     assert not any(pin.everywhere for pin in recognise_text(WINDOWED.format(inside="<= window")).pins)
+
+
+OVER_ARRAYS = """
+import numpy as np
+
+def softmax(x):
+    weights = np.exp(x - x.max(axis=-1, keepdims=True))
+    return weights / weights.sum(axis=-1, keepdims=True)
+
+class Attention:
+    def __init__(self, w):
+        self.w = w
+
+    def __call__(self, x, {given}):
+        return softmax(x @ x.T) @ x @ self.w
+"""
+
+
+@pytest.mark.parametrize(("given", "refused"), [("mask", ["Attention"]), ("start_pos", ["Attention"]), ("h", [])])
+def test_attention_with_a_mask_or_a_cache_that_no_form_reads_is_not_judged(given: str, refused: list[str]) -> None:
+    found = recognise_text(OVER_ARRAYS.format(given=given))
+    assert [one.name for one in found.refused if one.named] == refused
+    assert [pin.operation for pin in found.pins] == ["softmax"]

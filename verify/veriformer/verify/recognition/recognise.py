@@ -16,6 +16,7 @@ from veriformer.verify.forms.form import NEAR, UNKNOWN, Fit, Form, Unfit
 from veriformer.verify.forms.meanings import BUILT
 from veriformer.verify.forms.pin import Pin
 from veriformer.verify.forms.registry import every_form
+from veriformer.verify.forms.rotation import STARTS
 from veriformer.verify.forms.table_makers import makers_of
 from veriformer.verify.recognition.by_behaviour import read
 from veriformer.verify.recognition.candidates import candidates
@@ -82,7 +83,8 @@ def recognise(
         refused += against
         if not found and not against and not candidate.is_module:
             unknown.append(candidate.name)
-    refused += [one for one in map(_mask_or_cache, unknown) if one is not None]
+    left = [candidate for candidate in every if candidate.name in unknown]
+    refused += [one for one in map(_mask_or_cache, left) if one is not None]
     inside = _called_by([candidate for _, candidate in known], every)
     told = [replace(one, named=False) if _last(one.name) in inside else one for one in refused]
     others = [name for name in unknown if name not in [one.name for one in refused]]
@@ -93,11 +95,22 @@ _MASKS_AND_CACHES = {"mask": "causal_mask", "masks": "causal_mask", "cache": "kv
 """By a word of a name, the operation by which something of that name would be judged."""
 
 
-def _mask_or_cache(name: str) -> Unrecognised | None:
-    """Return that a mask or a cache is judged as nothing, by its name: who sees whom is what is most often wrong."""
-    operation = next((_MASKS_AND_CACHES[word] for word in words(name) if word in _MASKS_AND_CACHES), None)
+def _mask_or_cache(candidate: Candidate) -> Unrecognised | None:
+    """Return that a mask, a cache, or attention that is given one is judged as nothing, by its name: who sees whom is
+    what is most often wrong."""
+    operation = next((_MASKS_AND_CACHES[word] for word in candidate.words if word in _MASKS_AND_CACHES), None)
     said = f"no form reads it as {operation}, or as what gives one"
-    return None if operation is None else Unrecognised(name, operation, said, named=True)
+    if operation is None and _ATTENTION & set(candidate.words) and any(map(_tells_who_sees, candidate.parameters)):
+        operation, said = "multi_head_attention", "no form reads it, with the mask or the cache that it is given"
+    return None if operation is None else Unrecognised(candidate.name, operation, said, named=True)
+
+
+_ATTENTION = frozenset(("attention", "attn"))
+
+
+def _tells_who_sees(parameter: str) -> bool:
+    """Return whether a parameter is by its name a mask, a cache, or where the tokens behind one stand."""
+    return bool(_MASKS_AND_CACHES.keys() & set(words(parameter))) or parameter in STARTS
 
 
 def _called_by(known: Sequence[Candidate], every: Sequence[Candidate]) -> set[str]:
