@@ -66,6 +66,25 @@ def apply_rope(x, cos, sin, {told}):
 """
 
 
+OF_ARRAYS = """
+import numpy as np
+
+def precompute_cos_sin(head_dim, max_len, theta=10000.0):
+    angles = np.outer(np.arange(max_len), theta ** (-np.arange(0, head_dim, 2) / head_dim)).astype(np.float32)
+    return np.cos(angles), np.sin(angles)
+
+def apply_rotary(x, cos, sin):
+    a, b = x[..., 0::2], x[..., 1::2]
+    return np.stack([a * cos - b * sin, a * sin {sign} b * cos], axis=-1).reshape(x.shape)
+"""
+
+
+def test_tables_may_be_arrays_that_a_function_beside_makes() -> None:
+    pin = read_pins(OF_ARRAYS.format(sign="+"))["rope"]
+    assert (pin.everywhere, pin.told) == (True, ("tables by precompute_cos_sin",))
+    assert not read_pins(OF_ARRAYS.format(sign="-"))["rope"].everywhere
+
+
 @pytest.mark.parametrize(
     ("told", "way", "right", "wrong"),
     [

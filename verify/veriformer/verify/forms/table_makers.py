@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from veriformer.verify.forms.candidate import Candidate, words
 from veriformer.verify.forms.construction import built, name_of_size
 from veriformer.verify.forms.form import Unfit
+from veriformer.verify.forms.frameworks import over_tensors
 from veriformer.verify.forms.rotation import BASE, BASES, LONGEST, POSITIONS, WORDS
 from veriformer.verify.forms.signatures import INPUT, roles
 
@@ -91,7 +92,7 @@ def makers_of(candidate: Candidate) -> set[str]:
 def _makers(candidate: Candidate, count: int) -> Iterator[Maker]:
     said = ""
     for name, x in candidate.siblings().items():
-        own, one = set(words(name)), Candidate(name, x, candidate.module)
+        own, one = set(words(name)), Candidate(name, over_tensors(x, candidate.module), candidate.module)
         by_name = any(m <= own for m in _MAKERS) or any(word.startswith(_MAY_MAKE) for word in own)
         if not callable(x) or x is candidate.thing or not (by_name or any(m <= own for m in WORDS)):
             continue
