@@ -41,6 +41,7 @@ def agrees(name: str, pin: Pin, texts: int = 2) -> bool:
         ("FlaggedAttention", "ForgetfulFlaggedAttention", cached_calls.FLAG),
         ("PastAttention", "TopPastAttention", cached_calls.RETURNED),
         ("PlacedAttention", "UnturnedPlacedAttention", cached_calls.STARTS),
+        ("AlwaysPlacedAttention", "UnturnedAlwaysPlacedAttention", cached_calls.STARTS),
         ("FilledAttention", "MixedUpFilledAttention", cached_calls.FILLED),
     ],
 )

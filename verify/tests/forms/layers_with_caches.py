@@ -106,6 +106,11 @@ class AlwaysPlacedAttention(PlacedAttention):
         return super().forward(x, cos, sin, mask, start_pos)
 
 
+class UnturnedAlwaysPlacedAttention(AlwaysPlacedAttention):
+    def kept(self, k, turned):
+        return k
+
+
 class FilledAttention(Projected):
     def forward(self, q, k, v, cache=None):
         q = self.split(self.wq(q))

@@ -51,6 +51,8 @@ def arguments_of(
     own = x[:, part.queries].contiguous()
     keys = own if context is None and readings.get("cached") not in OF_CONTEXT else source
     theirs: dict[str, Any] = _turn_alike(names, readings, own, head_dim, angle)
+    if "start" in names and part.whole and _is_required(names["start"], parameters):
+        theirs[names["start"]] = 0
     if "places" in names:
         row = torch.arange(part.first, part.stop)
         theirs[names["places"]] = row if readings.get("rows", ROWS[0]) == ROWS[0] else row.expand(len(x), -1)
