@@ -10,6 +10,7 @@ import pytest
 import torch
 from click.testing import CliRunner
 
+from tests.source_texts import read_pins
 from veriformer.verify import bind, check
 from veriformer.verify.cli import verify
 from veriformer.verify.commands import problem
@@ -219,3 +220,21 @@ def test_a_weight_that_is_added_to_one_is_no_fault() -> None:
         "rms_norm.equation",
         "rms_norm.gradient",
     }
+
+
+AT_POSITIONS = """
+import numpy as np
+
+def sincos_position_embedding(width, positions):
+    rates = 10000.0 ** -(np.arange(width // 2) / {half})
+    angles = np.outer(positions.reshape(-1), rates)
+    return np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+"""
+
+
+def test_sinusoids_may_be_asked_for_by_positions_and_have_the_sines_first() -> None:
+    pin = read_pins(AT_POSITIONS.format(half="(width / 2)"))["sinusoidal_encoding"]
+    assert (pin.everywhere, pin.readings["columns"]) == (True, "sines, then cosines")
+    wrong = read_pins(AT_POSITIONS.format(half="width")).get("sinusoidal_encoding")
+    assert wrong is not None
+    assert not wrong.everywhere

@@ -45,6 +45,11 @@ def _flat(result: Any, readings: Readings) -> Any:
     return _as_tensor(result, readings).flatten()
 
 
+def _positions(count: Any) -> Any:
+    """Return so many positions in double precision: a half has no whole numbers beyond 2048 one by one."""
+    return torch.arange(count, dtype=torch.float64) if isinstance(count, int) else count
+
+
 PADDED = ("the encoding", "zeros, for padding")
 """What stands in the row of position 0."""
 
@@ -57,6 +62,17 @@ def _table(result: Any, readings: Readings) -> Any:
         raise NotOffered("num_positions: its first row is no row of zeros")
     first = torch.arange(found.shape[1]).remainder(2).to(found)
     return torch.cat((first[None], found[1:]))
+
+
+COLUMNS = ("sines and cosines in turn", "sines, then cosines")
+"""Order of the columns of a table."""
+
+
+def _in_turn(result: Any, readings: Readings) -> Any:
+    found = _table(result, readings)
+    if readings["columns"] == COLUMNS[0] or found.shape[-1] % 2:
+        return found
+    return torch.stack(found.chunk(2, -1), -1).flatten(-2)
 
 
 def _two_axes(x: torch.Tensor) -> torch.Tensor:
@@ -137,6 +153,17 @@ SINUSOIDS = Known(
     result=_table,
     says="a function of length and width that gives the table",
 )
+AT_POSITIONS = Known(
+    "sinusoidal_encoding",
+    words_of("sinusoid", "sinusoidal", "sincos pos", "sincos position", "positional encoding", "position encoding"),
+    {"num_positions": ("pos", "positions", "position", "pos_ids", "position_ids"), "d_model": _WIDTH},
+    {"base": ("base", "theta", "max_period", "n_base")},
+    not_words=frozenset(("2d", "3d")),
+    readings={"columns": COLUMNS},
+    arrange=lambda given, readings: {**given, "num_positions": _positions(given["num_positions"])},
+    result=_in_turn,
+    says="a function of positions and width that gives a row for each",
+)
 _KEYS = ("n_k", "k_len", "kv_len", "key_len", "src_len", "len_k", "S", "kv_seq_len", "key_length", "seq_len_k", "m")
 _QUERIES = ("n_q", "q_len", "query_len", "len_q", "seq_len_q", "query_length", *_SIZE)
 _WINDOW = {"window": ("window", "window_size", "sliding_window", "sliding_window_size", "local_window", "attn_window")}
@@ -188,6 +215,7 @@ FORMS = tuple(
         ("slopes", SLOPES),
         ("buckets", BUCKETS),
         ("sinusoids", SINUSOIDS),
+        ("sinusoids_at_positions", AT_POSITIONS),
         ("subsequent_mask", MASK),
         ("oblong_mask", OBLONG),
         ("mask_behind_past", BEHIND),
