@@ -40,6 +40,7 @@ def agrees(name: str, pin: Pin, texts: int = 2) -> bool:
     [
         ("FlaggedAttention", "ForgetfulFlaggedAttention", cached_calls.FLAG),
         ("PastAttention", "TopPastAttention", cached_calls.RETURNED),
+        ("GivenCacheAttention", "TopGivenCacheAttention", cached_calls.GIVEN),
         ("PlacedAttention", "UnturnedPlacedAttention", cached_calls.STARTS),
         ("AlwaysPlacedAttention", "UnturnedAlwaysPlacedAttention", cached_calls.STARTS),
         ("FilledAttention", "MixedUpFilledAttention", cached_calls.FILLED),
@@ -54,6 +55,15 @@ def test_layers_are_called_piece_by_piece(name: str, wrong: str, way: str) -> No
 
 def test_a_layer_that_always_keeps_is_made_for_as_many_texts_as_are_asked() -> None:
     assert agrees("AlwaysPlacedAttention", pin_of("AlwaysPlacedAttention"), texts=20)
+
+
+def test_a_layer_is_built_causal_by_its_own_flag() -> None:
+    pin = pin_of("GivenCacheAttention")
+    assert (pin.readings["flag"], pin.readings["causal"], pin.unread) == ("is_causal", "as it is asked", ())
+    layer, x = bound(pin, resolved(module_of(FILE), "GivenCacheAttention")), torch.randn(1, 3, 4)
+    both = [layer(x, *[torch.eye(4)] * 4, num_heads=2, is_causal=causal) for causal in (True, False)]
+    assert torch.equal(both[0][:, -1], both[1][:, -1])
+    assert not torch.equal(both[0][:, 0], both[1][:, 0])
 
 
 def test_a_layer_that_is_causal_without_a_mask_is_read_so() -> None:

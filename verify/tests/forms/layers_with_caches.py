@@ -136,3 +136,41 @@ class BareCausalAttention(Projected):
         q, k, v = self.split(self.wq(x)), self.split(self.wk(x)), self.split(self.wv(x))
         y = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=mask is None)
         return self.wo(y.transpose(1, 2).flatten(2))
+
+
+class LayersCache:
+    """Room for keys and values of all layers; who calls the layers counts the tokens after the last one."""
+
+    def __init__(self, num_layers, batch_size, num_heads, max_seq_len, head_dim):
+        self.keys, self.values = torch.zeros(2, num_layers, batch_size, num_heads, max_seq_len, head_dim)
+        self.seq_len = 0
+
+    def update(self, layer_idx, k, v):
+        stop = self.seq_len + k.shape[2]
+        self.keys[layer_idx, :, :, self.seq_len : stop] = k
+        self.values[layer_idx, :, :, self.seq_len : stop] = v
+        return self.keys[layer_idx, :, :, :stop], self.values[layer_idx, :, :, :stop]
+
+
+class GivenCacheAttention(Projected):
+    def __init__(self, dim, num_heads, is_causal=True, layer_idx=None):
+        super().__init__(dim, num_heads)
+        self.is_causal, self.layer_idx = is_causal, layer_idx
+
+    def first_row(self, n, m):
+        return m - n
+
+    def forward(self, x, kv_cache=None):
+        q, k, v = self.split(self.wq(x)), self.split(self.wk(x)), self.split(self.wv(x))
+        if kv_cache is not None and self.layer_idx is not None:
+            k, v = kv_cache.update(self.layer_idx, k, v)
+        scores, n, m = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1]), x.shape[1], k.shape[2]
+        if self.is_causal:
+            hidden = torch.ones(n, m, dtype=torch.bool).triu(1 + self.first_row(n, m))
+            scores = scores.masked_fill(hidden, -torch.inf)
+        return self.joined(scores, v)
+
+
+class TopGivenCacheAttention(GivenCacheAttention):
+    def first_row(self, n, m):
+        return 0

@@ -20,6 +20,9 @@ UNMASKED = "without a mask"
 
 _CONTEXT = ("context", "encoder_hidden_states", "memory", "kv", "enc", "encoder_output")
 _CAUSAL = ("is_causal", "causal")
+BUILT_CAUSAL = (*_CAUSAL, "use_causal_mask", "causal_mask", "autoregressive", "masked", "is_decoder")
+"""Usual names of what a constructor, or its config, is told so that a layer is causal."""
+
 _COS, _SIN, _CIS = (
     ("cos", "freqs_cos"),
     ("sin", "freqs_sin"),

@@ -12,8 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from veriformer.verify.forms.caches.stored import advance, find_count, make_cache, read_count
 from veriformer.verify.forms.candidate import Candidate, words
-from veriformer.verify.forms.construction import built
+from veriformer.verify.forms.configs import LAYER_INDICES
 from veriformer.verify.forms.holding import first
 from veriformer.verify.forms.interleaving import nearly_equal
 from veriformer.verify.forms.meanings import Parameters
@@ -25,9 +26,10 @@ _PAST = (
     *("past_state", "past_kvs", "kv_cache_entry"),
 )
 
-FLAG, RETURNED, STARTS, PLACES, FILLED, RECALLED = WAYS = (
+FLAG, RETURNED, GIVEN, STARTS, PLACES, FILLED, RECALLED = WAYS = (
     "told to keep them",
     "given what it returned",
+    "given a cache that it updates",
     "told where it starts",
     "told the places of its tokens",
     "given a dict that it fills",
@@ -76,7 +78,7 @@ def list_ways(parameters: Parameters, start: str | None) -> Iterator[tuple[str, 
         if name in _FLAGS and p.default is False:
             yield FLAG, name
         if name in _PAST and p.default in (None, p.empty):
-            yield from ((way, name) for way in (RETURNED, FILLED, RECALLED))
+            yield from ((way, name) for way in (RETURNED, GIVEN, FILLED, RECALLED))
         if name in POSITIONS and p.default is None:
             yield PLACES, name
     if start is not None:
@@ -111,10 +113,14 @@ class Layer:
         call after them."""
         with torch.no_grad():
             max_length = self._allocate_cache(sizes)
-            found, given = [], self._make_dict()
+            found, given = [], self._make_cache(sizes) if self.way == GIVEN else self._make_dict()
+            count = find_count(given)
             for part in split_calls(self.way, n_q, n_k, max_length):
+                counted = read_count(given, count)
                 result = self.module(**arguments(part), **self._cache_arguments(part, given))
                 given = result if self.way == RETURNED else given
+                if self.way == GIVEN and count and read_count(given, count) == counted:
+                    advance(given, count, part.stop - part.first)
                 found.append(first(result))
             joined = [torch.cat(found, axis)]
             if self.way == FLAG:
@@ -137,19 +143,22 @@ class Layer:
             return {self.parameter: torch.arange(part.first, part.stop)}
         if self.way == RETURNED:
             return {self.parameter: given[1]} if part.first else {self.parameter: None}
-        return {self.parameter: given}
+        layers = [name for name in self.candidate.parameters if name in LAYER_INDICES and self.way == GIVEN]
+        return {self.parameter: given, **dict.fromkeys(layers, 0)}
 
     def _allocate_cache(self, sizes: Mapping[str, Any]) -> int:
         """Give a layer the cache that it is to hold, of a class beside it; return how long it is, else 0."""
         empty = [name for name, x in vars(self.module).items() if x is None and "cache" in words(name)]
         if self.way != PLACES or not empty:
             return 0
+        setattr(self.module, empty[0], self._make_cache(sizes))
+        return int(sizes["length"])
+
+    def _make_cache(self, sizes: Mapping[str, Any]) -> Any:
+        """Return an empty cache for one layer, of a class beside it."""
         kinds = {name: x for name, x in self.candidate.siblings().items() if "cache" in words(name)}
         one = next(Candidate(name, x, self.candidate.module) for name, x in kinds.items() if hasattr(x, "update"))
-        like = next(self.module.parameters())
-        made = built(one, {**sizes, "heads": sizes["kv_heads"]}, {"dtype": like.dtype})
-        setattr(self.module, empty[0], made.to(like.dtype) if isinstance(made, nn.Module) else made)
-        return int(sizes["length"])
+        return make_cache(one, {**sizes, "heads": sizes["kv_heads"], "layers": 1}, next(self.module.parameters()).dtype)
 
 
 def copy_layer(module: nn.Module, weights: Mapping[str, Tensor], way: str, parameter: str, of: Candidate) -> Layer:

@@ -46,6 +46,14 @@ def causality_of_function(attention: Callable[[Tensor, Tensor, Tensor], Tensor])
     return causality_of(lambda x: attention(x[None], x[None], x[None])[0], _WIDTH)
 
 
+def follows_flag(make: Callable[[bool], Callable[[Tensor], Tensor]], width: int) -> bool:
+    """Return whether a layer reads every position if it is made without a flag, and not every one with it."""
+    with contextlib.suppress(Exception), torch.random.fork_rng(), torch.no_grad():  # it cannot be made, or called, so
+        without, with_flag = (_reads(make(flag), width) for flag in (False, True))
+        return bool(without.all()) and not bool(with_flag.all())
+    return False
+
+
 def _reads(layer: Callable[[Tensor], Tensor], width: int) -> Tensor:
     x = torch.randn(1, LENGTH, width, generator=torch.Generator().manual_seed(0))
     return reads(lambda x: _finite(layer(x)), x, torch.neg)

@@ -29,9 +29,10 @@ RATES = frozenset(_RATES.split())
 """Constructor arguments that are rates of dropout."""
 
 DTYPES = ("dtype", "param_dtype", "torch_dtype")
+LAYER_INDICES = ("layer_id", "layer_idx", "block_idx", "layer_index", "layer_num")
 FIXED: Mapping[str, Any] = {
     **dict.fromkeys(("multiple_of", "n_rep", "mp_size"), 1),
-    **dict.fromkeys(("layer_id", "layer_idx", "block_idx", "layer_index", "layer_num", "idx"), 0),
+    **dict.fromkeys((*LAYER_INDICES, "idx"), 0),
     **dict.fromkeys(("ffn_dim_multiplier", "activation", "act", "act_layer", "norm_layer"), None),
     **dict.fromkeys(DTYPES, torch.float32),
     **dict.fromkeys(("weight_tying", "tie_weights", "tie_word_embeddings", "tie_embeddings", "weight_sharing"), False),

@@ -44,7 +44,9 @@ def arguments_of(
     bare = readings["causal"] == UNMASKED and part.whole and bool(options.get("is_causal"))
     if bare and options.get("attention_mask") is None:
         asked["is_causal"] = False
-    if readings["causal"] == ALWAYS:
+    if "flag" in readings:  # it is built so
+        asked["is_causal"] = False
+    elif readings["causal"] == ALWAYS:
         if not options.get("is_causal"):
             raise NotOffered("is_causal: the module is always causal")
         asked["is_causal"] = False

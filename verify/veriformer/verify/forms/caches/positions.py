@@ -8,11 +8,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from veriformer.verify.forms.caches.stored import advance, as_pair, is_counted_by_caller, read_stored
+from veriformer.verify.forms.caches.stored import (
+    advance,
+    as_pair,
+    find_count,
+    is_counted_by_caller,
+    make_cache,
+    read_count,
+    read_stored,
+)
 from veriformer.verify.forms.candidate import Candidate, words
-from veriformer.verify.forms.construction import built, takes_size
+from veriformer.verify.forms.construction import takes_size
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.signatures import by_words, roles
@@ -29,11 +37,6 @@ _UPDATES = ("update", "append", "update_cache", "forward", "__call__")
 _WORDS_OF_UPDATES = frozenset(("update", "append", "insert", "add", "put", "store", "write", "push", "extend"))
 _RESETS = ("reset", "clear", "reset_cache", "empty")
 _ORDERS = ("reorder", "reorder_cache", "batch_select_indices")
-_LENGTHS = (
-    *("length", "size", "seen_tokens", "get_seq_length", "seq_length", "current_length", "seq_len", "cur_len"),
-    *("current_len", "cache_len", "cache_length"),
-)
-_DTYPES = ("dtype", "cache_dtype", "torch_dtype")
 LAYOUTS = ("[B,H,n,d]", "[B,n,H,d]")
 LAYERS, GROWS = 2, "grows"
 """For how many layers a cache is made, and the length of one that is made for one token and takes them all."""
@@ -118,12 +121,12 @@ class _Cache:
     _counts: str = ""
 
     def __post_init__(self) -> None:
-        self._counts = next((name for name in _LENGTHS if self._read_count(name) == 0), "")
+        self._counts = find_count(self.made)
 
     @property
     def length(self) -> int:
         """Return the number of tokens held: as the cache itself counts them, where it does so from 0 on."""
-        counted = self._read_count(self._counts)
+        counted = read_count(self.made, self._counts)
         return self._given if counted is None else counted
 
     def update(self, k_new: Tensor, v_new: Tensor) -> tuple[Tensor, Tensor]:
@@ -145,13 +148,13 @@ class _Cache:
             whole = getattr(self.made, method)(**theirs, **given)
             return read_stored(self.made, layer if "layer" in names else None) if whole is None else as_pair(whole)
 
-        before, whole = self._read_count(self._counts), of_layer(0, 1)
+        before, whole = read_count(self.made, self._counts), of_layer(0, 1)
         if whole is None:
             raise NotOffered(f"{method}: it gives no keys and values")
         k, v = (self._to_layout(x)[:, :, : self._given + n].clone() for x in whole)
         if "layer" in names:  # tokens are counted when the last layer has been given them
             of_layer(1, -1)
-            if before is not None and self._read_count(self._counts) == before:
+            if before is not None and read_count(self.made, self._counts) == before:
                 advance(self.made, self._counts, n)
         self._given += n
         return k, v
@@ -171,15 +174,6 @@ class _Cache:
             raise NotOffered(f"{what}: the cache has none")
         own: Callable[..., Any] = getattr(self.made, found)
         return own
-
-    def _read_count(self, name: str) -> int | None:
-        try:
-            found = getattr(self.made, name)
-            found = found() if callable(found) else found
-            found = found.item() if isinstance(found, Tensor) else found
-        except Exception:  # it has none, or counts by layers
-            return None
-        return found if isinstance(found, int) and not isinstance(found, bool) else None
 
     def _to_layout(self, x: Tensor) -> Tensor:
         return x if self.readings["layout"] == LAYOUTS[0] else x.transpose(1, 2)
@@ -207,14 +201,7 @@ def _made(
     """Return an empty cache for so many texts, heads, tokens and entries of a head."""
     batch, heads, length, head_dim = shape
     sizes = {"batch": batch, "heads": heads, "kv_heads": heads, "length": length, "layers": LAYERS}
-    given = {name: dtype for name in _DTYPES if name in candidate.constructor}
-    before = torch.get_default_dtype()
-    try:
-        torch.set_default_dtype(before if given else dtype)  # by which one is told that asks for no dtype
-        made = built(candidate, {**sizes, "head_dim": head_dim}, given)
-    finally:
-        torch.set_default_dtype(before)
-    made = made.to(dtype) if isinstance(made, nn.Module) else made
+    made = make_cache(candidate, {**sizes, "head_dim": head_dim}, dtype)
     return _Cache(candidate, readings, made, length, grows=grows or not takes_size(candidate, "length"))
 
 

@@ -1,12 +1,17 @@
-"""Contents and lengths of caches whose updates return nothing: the caller reads and counts them."""
+"""Construction, contents and lengths of caches; where their updates return nothing, the caller reads and counts."""
 
 from __future__ import annotations
 
 import dis
 import inspect
+from collections.abc import Mapping
 from typing import Any
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
+
+from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.construction import built
 
 READERS = ("get", "get_kv", "read", "fetch", "retrieve", "view", "get_cache", "current", "get_layer")
 _PAIRS = (
@@ -15,8 +20,43 @@ _PAIRS = (
 )
 """Usual names of what holds keys, and of what holds values."""
 
+COUNTS = (
+    *("length", "size", "seen_tokens", "get_seq_length", "seq_length", "current_length", "seq_len", "cur_len"),
+    *("current_len", "cache_len", "cache_length"),
+)
+"""Usual names of how many tokens a cache holds."""
+
+_DTYPES = ("dtype", "cache_dtype", "torch_dtype")
 _ADVANCES = ("advance", "step", "increment", "advance_length", "advance_seq_len", "increment_length")
 _BEGINNINGS = ("__init__", "__post_init__", "reset", "clear", "reset_cache", "empty")
+
+
+def make_cache(candidate: Candidate, sizes: Mapping[str, Any], dtype: torch.dtype) -> Any:
+    """Return an empty cache of these sizes, whose tensors are of a dtype where it is not told one."""
+    given = {name: dtype for name in _DTYPES if name in candidate.constructor}
+    before = torch.get_default_dtype()
+    try:
+        torch.set_default_dtype(before if given else dtype)
+        made = built(candidate, sizes, given)
+    finally:
+        torch.set_default_dtype(before)
+    return made.to(dtype) if isinstance(made, nn.Module) else made
+
+
+def read_count(made: Any, name: str) -> int | None:
+    """Return the number of tokens that a cache says it holds, by its attribute or method of this name."""
+    try:
+        found = getattr(made, name)
+        found = found() if callable(found) else found
+        found = found.item() if isinstance(found, Tensor) else found
+    except Exception:  # it has none, or counts by layers
+        return None
+    return found if isinstance(found, int) and not isinstance(found, bool) else None
+
+
+def find_count(made: Any) -> str:
+    """Return the name by which an empty cache says that it holds no token; empty where it does not say it."""
+    return next((name for name in COUNTS if read_count(made, name) == 0), "")
 
 
 def read_stored(made: Any, layer: int | None) -> tuple[Tensor, Tensor] | None:

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor, nn
 
 from veriformer.verify.forms.attention_calls import (
-    ALWAYS,
     UNMASKED,
     has_tables,
     mask_told,
@@ -30,14 +29,16 @@ from veriformer.verify.forms.cached_calls import (
     list_ways,
 )
 from veriformer.verify.forms.candidate import Candidate
-from veriformer.verify.forms.causality import CAUSALITY, causality_of
+from veriformer.verify.forms.causality import CAUSALITY
 from veriformer.verify.forms.construction import built, scaled, takes_size
 from veriformer.verify.forms.conventions import MASKS
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
 from veriformer.verify.forms.heads import FUSED, MASK_AXES, Projections, projections, split_heads
 from veriformer.verify.forms.holding import Holder, called, first
-from veriformer.verify.forms.interleaving import interleave_rows, nearly_equal
+from veriformer.verify.forms.interleaving import interleave_rows
 from veriformer.verify.forms.layer_arguments import BATCH, TABLES, UNTURNED, arguments_of
+from veriformer.verify.forms.layer_causality import find_causal_flag, tenable_causality
+from veriformer.verify.forms.layer_sizes import HEADS, WIDTH, batch_for, length_for, own_flags, sizes_of
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.own_tables import settle_turning, turn_alike
 from veriformer.verify.forms.rotation import ROWS
@@ -61,8 +62,6 @@ HEAD_SIZES = ("the width of a head", "the number of heads")
 UNPROJECTED = "without a projection"
 """What a layer gives that has no w_o: heads side by side, or one head where it knows no number of heads."""
 
-HEADS, WIDTH = 2, 12
-
 
 def _match(candidate: Candidate) -> Match | None:
     if not candidate.is_network or not _WORDS & set(candidate.words):
@@ -72,7 +71,7 @@ def _match(candidate: Candidate) -> Match | None:
     names = roles_of_call(candidate)
     if names is None:
         return None
-    instance = built(candidate, sizes_of(WIDTH, HEADS, HEADS, WIDTH // HEADS, WIDTH), _flags(candidate))
+    instance = built(candidate, sizes_of(WIDTH, HEADS, HEADS, WIDTH // HEADS, WIDTH), own_flags(candidate))
     if not isinstance(instance, nn.Module) or next(instance.parameters(), None) is None:
         return None
     settled = settle_turning(candidate, instance, names, WIDTH, HEADS)
@@ -80,6 +79,8 @@ def _match(candidate: Candidate) -> Match | None:
     found = projections(parts)
     batch = stated_layout(candidate, names.get("x", names.get("q", "")), BATCH)
     readings: dict[str, tuple[str, ...]] = {"causal": tenable_causality(candidate, instance, names), "batch": batch}
+    if flag := find_causal_flag(candidate, names):
+        readings |= {"causal": CAUSALITY[:1], "flag": (flag,)}
     whole = "o" in found.maps or _has_heads(candidate)
     kept = find_cached_way(candidate, instance, names, readings["causal"][0]) if whole else ()
     readings |= {"cached": kept} if kept else {}
@@ -101,44 +102,6 @@ def _match(candidate: Candidate) -> Match | None:
         readings["result"] = (UNPROJECTED,)
         told += ("it has no projection of its result: w_o is applied to what it gives",)
     return Match(not _OTHER_KINDS & set(candidate.words), readings, told)
-
-
-def tenable_causality(candidate: Candidate, instance: nn.Module, names: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the readings of causality that a layer of width ``WIDTH`` may have, by what it does without being asked.
-
-    One that is causal without a mask is always so, where masks that hide nothing leave it so.
-    """
-    instance.eval()
-    parameters = candidate.parameters
-
-    def of(causal: str, mask: str, axes: str, tables: str) -> Callable[[Tensor], Tensor]:
-        usual = {"causal": causal, "batch": BATCH[0], "mask": mask, "mask_axes": axes, "tables": tables}
-        readings = usual if has_tables(names) else {k: v for k, v in usual.items() if k != "tables"}
-
-        def layer(x: Tensor) -> Tensor:
-            theirs = arguments_of(x, {}, names, readings, parameters, HEADS, WIDTH // HEADS, angle=0)
-            result: Tensor = first(instance(**theirs))
-            return result
-
-        return layer
-
-    of_tables = TABLES if has_tables(names) else TABLES[:1]
-    layers = {tables: of(CAUSALITY[0], MASKS[0], MASK_AXES[0], tables) for tables in of_tables}
-    found = {tables: causality_of(layer, WIDTH) for tables, layer in layers.items()}
-    sure = {tables: one for tables, one in found.items() if len(one) == 1}
-    (tables, one), *_ = (sure or found).items()
-    if one != (ALWAYS,) or "mask" not in names or parameters[names["mask"]].default is not None:
-        return one
-    shown = (of(UNMASKED, mask, axes, tables) for mask in MASKS for axes in MASK_AXES)
-    bare = any(causality_of(x, WIDTH) == CAUSALITY[:1] and _same_at_the_end(x, layers[tables]) for x in shown)
-    return (UNMASKED,) if bare else one
-
-
-def _same_at_the_end(layer: Callable[[Tensor], Tensor], causal: Callable[[Tensor], Tensor]) -> bool:
-    """Return whether the last position, which sees all either way, is the same, as no mask that hides all leaves it."""
-    x = torch.randn(1, 5, WIDTH, generator=torch.Generator().manual_seed(0))
-    with torch.random.fork_rng(), torch.no_grad():
-        return nearly_equal(layer(x)[:, -1], causal(x)[:, -1])
 
 
 def find_cached_way(
@@ -169,65 +132,18 @@ def find_cached_way(
     return ()
 
 
-def _flags(candidate: Candidate) -> dict[str, Any]:
-    """Biases are left out where the constructor leaves the choice: the contract has none."""
-    names = ("bias", "use_bias", "qkv_bias", "attention_bias")
-    return scaled(candidate) | {name: False for name in candidate.constructor if name in names}
-
-
-SHORTEST = 160
-"""A module is made for so many positions at least: one for all short sequences."""
-
-SMALLEST_BATCH = 8
-"""A module is made for so many texts at least."""
-
-
-def length_for(*rows: Tensor) -> int:
-    """For how many positions a module must be made that reads these, in steps, so that few are made."""
-    longest = max(x.shape[1] for x in rows)
-    return SHORTEST if longest <= SHORTEST else 1 << (longest - 1).bit_length()
-
-
-def batch_for(x: Tensor) -> int:
-    """For how many texts a module must be made that reads these: some hold a cache of so many."""
-    return max(SMALLEST_BATCH, 1 << (len(x) - 1).bit_length())
-
-
-def sizes_of(
-    width: int,
-    heads: int,
-    groups: int | None,
-    head_dim: int,
-    out: int,
-    length: int = SHORTEST,
-    *,
-    batch: int = SMALLEST_BATCH,
-) -> dict[str, Any]:
-    """Sizes by their names in constructors."""
-    kv = {} if groups is None else {"kv_heads": groups}
-    sizes = {
-        "width": width,
-        "out": out,
-        "heads": heads,
-        "head_dim": head_dim,
-        "length": length,
-        "layers": 2,
-        "batch": batch,
-    }
-    return {**sizes, **kv, "vocabulary": 13, "inner": 2 * width}
-
-
 def _has_heads(candidate: Candidate) -> bool:
     return takes_size(candidate, "heads")
 
 
 def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
     names = without_unknown(roles_of_call(candidate) or {}, readings)
-    holder, given = Holder.of(candidate), _flags(candidate)
+    holder, given = Holder.of(candidate), own_flags(candidate)
     parameters = candidate.parameters
     grouped = takes_size(candidate, "kv_heads")
     headed = _has_heads(candidate) or "head_size" in readings
     bare = readings.get("result") == UNPROJECTED
+    flag = readings.get("flag")
     joined, held = readings.get("joined", FUSED[0]), readings.get("held", HELD[0])
 
     def call(
@@ -244,9 +160,10 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
         def arguments(part: Part | None = None) -> dict[str, Any]:
             return arguments_of(x, options, names, readings, parameters, num_heads, head_dim, part=part)
 
+        made = given | ({flag: bool(options.get("is_causal"))} if flag else {})
         if bare and not headed:
             alone = sizes_of(x.shape[-1], 1, 1, head_dim, head_dim, length, batch=batch)
-            one = turn_alike(holder.module(alone, x.dtype, **given), head_dim)
+            one = turn_alike(holder.module(alone, x.dtype, **made), head_dim)
             maps = projections(linears(one, held))
             each = [maps.tensors(own, 1, 1, joined) for own in split_heads(weights, num_heads, groups)]
             results = torch.cat([first(called(one, own, **arguments())) for own in each], -1)
@@ -255,7 +172,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
             raise NotOffered("num_kv_heads, num_heads: the module has no such number")
         out = w_q.shape[1] if bare else w_o.shape[1]
         sizes = sizes_of(x.shape[-1], num_heads, groups, size, out, length, batch=batch)
-        module = turn_alike(holder.module(sizes, x.dtype, **given), head_dim)
+        module = turn_alike(holder.module(sizes, x.dtype, **made), head_dim)
         own: Projections = projections(linears(module, held))
         if not bare and "o" not in own.maps:  # some leave it out for one head, where another weight would be ignored
             raise NotOffered("w_o: the module of these sizes has no projection of the result")
@@ -301,7 +218,7 @@ FORM = Form(
     name="modules/attention_layer",
     operation="multi_head_attention",
     says="a module with projections, built from width and heads: attention(x), or attention(q, k, v, mask)",
-    neutral=("causal", "cached", "joined", "mask_axes", "tables", "held", "head_size", "result", "rows"),
+    neutral=("causal", "cached", "joined", "mask_axes", "tables", "held", "head_size", "result", "rows", "flag"),
     told_by={"mask": mask_told},
     match=_match,
     bind=_bind,

@@ -23,14 +23,8 @@ from veriformer.verify.forms.form import Form, Match, NotOffered, Readings, Unfi
 from veriformer.verify.forms.heads import FUSED, MASK_AXES, Projections, projections
 from veriformer.verify.forms.holding import Holder, called, first
 from veriformer.verify.forms.layer_arguments import BATCH, TABLES, UNTURNED, arguments_of
-from veriformer.verify.forms.modules.attention_layer import (
-    HEADS,
-    WIDTH,
-    batch_for,
-    length_for,
-    sizes_of,
-    tenable_causality,
-)
+from veriformer.verify.forms.layer_causality import tenable_causality
+from veriformer.verify.forms.layer_sizes import HEADS, WIDTH, batch_for, length_for, sizes_of
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.own_tables import refuse_turning
 from veriformer.verify.forms.two_layers import ACTIVATIONS, OTHER_ACTIVATIONS
