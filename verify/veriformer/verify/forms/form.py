@@ -56,6 +56,7 @@ class Match:
     fits everywhere. readings: by convention the values to try, the contract's first. told: what the form fixes, such as
     sizes that are left at their defaults, in a few words each. conventions: of those of the form the values that its
     structure tells. closed: whether the name is the operation's and says no more, so that it is meant however far off.
+    left_out: names of parameters that the form knows and cannot use.
     """
 
     named: bool
@@ -63,6 +64,7 @@ class Match:
     told: tuple[str, ...] = ()
     conventions: Mapping[str, str] = field(default_factory=dict)
     closed: bool = False
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

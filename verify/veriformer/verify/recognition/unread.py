@@ -40,7 +40,8 @@ def unread(found: Reading) -> tuple[str, ...]:
     drawn = Fitting(OPERATION[found.form.operation], most=NUMBERS) if defaults else None
     tried = dict(list(defaults.items())[:MOST])
     right = {name for name, default in tried.items() if drawn is not None and _is_right(found, drawn, name, default)}
-    return tuple(dict.fromkeys(_plain(name) for name in (*constant, *defaults) if name not in right))
+    named = (*found.match.left_out, *constant, *defaults)
+    return tuple(dict.fromkeys(_plain(name) for name in named if name not in right))
 
 
 def unexplained(found: Reading) -> tuple[str, ...]:

@@ -50,6 +50,7 @@ _OPTIONAL = {
     "cached": ("use_cache", "return_cache", "use_kv_cache"),
     "start": ("start_pos", "start_position", "input_pos", "pos", "offset"),
 }
+_NO_CACHE = "its cache is left out: a call could not go on from what another returned"
 _NAMES = ("gpt", "llama", "causal", "languagemodel", "transformer", "decoder", "mistral", "qwen", "gemma", "bigram")
 _BOTH_WAYS = {"bert", "encoder", "mlm", "masked", "seq2seq", "t5", "classifier", "vit"}
 _PARTS = {"attention", "block", "layer", "embedding", "head", "norm", "mlp", "config", "feed"}
@@ -101,7 +102,8 @@ def _match_of_class(candidate: Candidate) -> Match | None:
         if named or _is_language_model(candidate):
             raise
         return None
-    return Match(named, readings, told)
+    pasts = [name for name in candidate.parameters if name in _OPTIONAL["past"]]
+    return Match(named, readings, told, left_out=tuple(pasts) if _NO_CACHE in told else ())
 
 
 def _is_language_model(candidate: Candidate) -> bool:
@@ -153,7 +155,7 @@ def _looked_at(candidate: Candidate) -> tuple[Calling, tuple[str, ...], dict[str
         cached = dataclasses.replace(how, past=names["past"], cached=names.get("cached", ""))
         goes_on = _goes_on(model, cached)
         how = cached if goes_on else how
-        told += () if goes_on else ("its cache is left out: a call could not go on from what another returned",)
+        told += () if goes_on else (_NO_CACHE,)
     readings, more = label_readings(model, how)
     return how, (*told, *more), readings
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from veriformer.verify.forms.attention_calls import (
-    UNMASKED,
     has_tables,
     mask_told,
     roles_of_call,
@@ -19,14 +16,7 @@ from veriformer.verify.forms.attention_calls import (
     without_unknown,
 )
 from veriformer.verify.forms.cached_calls import (
-    OF_CONTEXT,
-    Arguments,
-    Layer,
     Part,
-    copy_layer,
-    find_parameter,
-    keeps_calls,
-    list_ways,
 )
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.causality import CAUSALITY
@@ -35,8 +25,8 @@ from veriformer.verify.forms.conventions import MASKS
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
 from veriformer.verify.forms.heads import FUSED, MASK_AXES, Projections, projections, split_heads
 from veriformer.verify.forms.holding import Holder, called, first
-from veriformer.verify.forms.interleaving import interleave_rows
 from veriformer.verify.forms.layer_arguments import BATCH, TABLES, UNTURNED, arguments_of
+from veriformer.verify.forms.layer_caches import Pieces, find_cached_way
 from veriformer.verify.forms.layer_causality import find_causal_flag, tenable_causality
 from veriformer.verify.forms.layer_sizes import HEADS, WIDTH, batch_for, length_for, own_flags, sizes_of
 from veriformer.verify.forms.offering import offered
@@ -104,34 +94,6 @@ def _match(candidate: Candidate) -> Match | None:
     return Match(not _OTHER_KINDS & set(candidate.words), readings, told)
 
 
-def find_cached_way(
-    candidate: Candidate, instance: nn.Module, names: Mapping[str, str], causal: str
-) -> tuple[str, ...]:
-    """Return the way in which a layer is told of earlier calls, as the only reading; no reading where it keeps none."""
-    parameters, sizes = candidate.parameters, sizes_of(WIDTH, HEADS, HEADS, WIDTH // HEADS, WIDTH)
-    weights, causal = dict(instance.named_parameters()), causal if causal == UNMASKED else CAUSALITY[0]
-    x = torch.randn(2, 6, WIDTH, generator=torch.Generator().manual_seed(0))
-    for way, parameter in list_ways(parameters, names.get("start")):
-        of_tables = TABLES if has_tables(names) else ("",)
-        masks = itertools.product(MASKS, MASK_AXES[:4]) if "mask" in names else ((MASKS[0], MASK_AXES[0]),)
-        for tables, (mask, axes) in itertools.product(of_tables, masks):
-            readings = {"causal": causal, "batch": BATCH[0], "mask": mask, "mask_axes": axes, "cached": way}
-            readings |= {"tables": tables} if tables else {}
-
-            def asked(given: Tensor, readings: Readings = readings, way: str = way) -> Arguments:
-                q, options = (x, {"context": given}) if way in OF_CONTEXT else (given, {})
-                return lambda part: arguments_of(
-                    q, options, names, readings, parameters, HEADS, WIDTH // HEADS, part=part, angle=0
-                )
-
-            def layer(way: str = way, parameter: str = parameter) -> Layer:
-                return copy_layer(instance, weights, way, parameter, candidate)
-
-            if keeps_calls(layer, asked, x, {**sizes, "batch": x.shape[0]}):
-                return (way,)
-    return ()
-
-
 def _has_heads(candidate: Candidate) -> bool:
     return takes_size(candidate, "heads")
 
@@ -139,7 +101,7 @@ def _has_heads(candidate: Candidate) -> bool:
 def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
     names = without_unknown(roles_of_call(candidate) or {}, readings)
     holder, given = Holder.of(candidate), own_flags(candidate)
-    parameters = candidate.parameters
+    parameters, pieces = candidate.parameters, Pieces(candidate, names, readings)
     grouped = takes_size(candidate, "kv_heads")
     headed = _has_heads(candidate) or "head_size" in readings
     bare = readings.get("result") == UNPROJECTED
@@ -178,14 +140,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
             raise NotOffered("w_o: the module of these sizes has no projection of the result")
         tensors = own.tensors(weights, num_heads, groups, joined)
         result: Tensor = first(called(module, tensors, **arguments()))
-        way = readings.get("cached")
-        if way is not None and _comes_in_pieces(way, x, options):
-            with contextlib.suppress(Exception):  # its cache is too small for this batch or length
-                layer = copy_layer(module, tensors, way, find_parameter(way, parameters, names.get("start")), candidate)
-                n_k, axis = (x if context is None else context).shape[1], BATCH.index(readings["batch"]) == 0
-                result = interleave_rows(
-                    result, layer.call_in_pieces(arguments, x.shape[1], n_k, int(axis), {**sizes, "batch": len(x)})
-                )
+        result = pieces.interleave(result, (module, tensors), arguments, x, options, sizes)
         return _batch_first(result, readings) @ w_o if bare else _batch_first(result, readings)
 
     offers = ["is_causal", *(["num_kv_heads"] if grouped or (bare and not headed) else [])]
@@ -196,15 +151,6 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
 
 def _batch_first(result: Tensor, readings: Readings) -> Tensor:
     return result if readings["batch"] == BATCH[0] else result.transpose(0, 1)
-
-
-def _comes_in_pieces(way: str, x: Tensor, options: Mapping[str, Any]) -> bool:
-    """Return whether a call is one that may come in pieces: causal, of one text of tokens, or over a context."""
-    if x.shape[1] < 2:
-        return False
-    if way in OF_CONTEXT:
-        return not options.get("is_causal")
-    return bool(options.get("is_causal")) and options.get("attention_mask") is None and options.get("context") is None
 
 
 def _check(x: Tensor, weights: tuple[Tensor, ...], heads: int, groups: int) -> None:

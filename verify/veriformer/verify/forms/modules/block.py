@@ -16,6 +16,7 @@ from veriformer.verify.forms.attention_calls import (
     takes_token_mask,
     without_unknown,
 )
+from veriformer.verify.forms.cached_calls import Part
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.construction import built, flags, scaled, takes_size
 from veriformer.verify.forms.conventions import MASKS
@@ -23,6 +24,7 @@ from veriformer.verify.forms.form import Form, Match, NotOffered, Readings, Unfi
 from veriformer.verify.forms.heads import FUSED, MASK_AXES, Projections, projections
 from veriformer.verify.forms.holding import Holder, called, first
 from veriformer.verify.forms.layer_arguments import BATCH, TABLES, UNTURNED, arguments_of
+from veriformer.verify.forms.layer_caches import Pieces, find_cached_way
 from veriformer.verify.forms.layer_causality import tenable_causality
 from veriformer.verify.forms.layer_sizes import HEADS, WIDTH, batch_for, length_for, sizes_of
 from veriformer.verify.forms.offering import offered
@@ -59,6 +61,8 @@ def _match(candidate: Candidate) -> Match | None:
     found = _parts(instance, _network_first(instance))
     readings: dict[str, tuple[str, ...]] = {"norm": NORMS, "norms": ORDER, "batch": BATCH[:1]}
     readings["causal"] = tenable_causality(candidate, instance, names)
+    if kept := find_cached_way(candidate, instance, names, readings["causal"][0]):
+        readings["cached"] = kept
     if "mask" in names:
         readings |= {"mask": MASKS[:3], "mask_axes": MASK_AXES[:4]}
     if found.attention.fused:
@@ -109,7 +113,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
     names = without_unknown(roles_of_call(candidate) or {}, readings)
     holder, given = Holder.of(candidate), flags(candidate) | scaled(candidate)
     grouped, headed = takes_size(candidate, "kv_heads"), takes_size(candidate, "heads")
-    network_first = _network_first(_instance(candidate))
+    network_first, pieces = _network_first(_instance(candidate)), Pieces(candidate, names, readings)
 
     def call(x: Tensor, params: Mapping[str, Tensor], *, num_heads: int, **options: Any) -> Tensor:
         groups = options.get("num_kv_heads") or num_heads
@@ -129,9 +133,12 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
         tensors |= parts.network[0].tensors(params["w1"], params["b1"])
         tensors |= parts.network[1].tensors(params["w2"], params["b2"])
         tensors |= _norms(parts, params, readings["norms"])
-        theirs = arguments_of(x, options, names, readings, candidate.parameters, num_heads, head_dim)
-        result: Tensor = first(called(module, tensors, **theirs))
-        return result
+
+        def arguments(part: Part | None = None) -> dict[str, Any]:
+            return arguments_of(x, options, names, readings, candidate.parameters, num_heads, head_dim, part=part)
+
+        result: Tensor = first(called(module, tensors, **arguments()))
+        return pieces.interleave(result, (module, tensors), arguments, x, options, sizes)
 
     options = ["norm", "is_causal", *(["num_kv_heads"] if grouped else [])]
     return offered("transformer_block", call, [*options, *(["attention_mask"] if takes_token_mask(names) else [])])
@@ -182,7 +189,7 @@ FORM = Form(
     name="modules/block",
     operation="transformer_block",
     says="a module of attention, a network of two layers and two norms, built from its sizes: block(x)",
-    neutral=("norm", "norms", "causal", "joined", "mask_axes", "batch", "tables"),
+    neutral=("norm", "norms", "causal", "joined", "mask_axes", "batch", "tables", "cached"),
     told_by={"mask": mask_told},
     closed=True,
     rivals={
