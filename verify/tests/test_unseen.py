@@ -246,3 +246,14 @@ def test_what_another_operation_of_the_code_ran_and_varied_is_seen(tmp_path: Pat
     assert {name: domain.never_run for name, domain in found.domain.items()} == {"top_k_filter": (), "top_p_filter": ()}
     assert {domain.never_varied for domain in found.domain.values()} == {("fill",)}
     assert found.exit_status == 0
+
+
+def test_a_cache_that_a_model_is_never_given_leaves_no_verdict() -> None:
+    rows = [row("causal_lm.equation"), row("softmax.equation")]
+    found = results(rows, domain={"softmax": Domain(answered=("fp32",))})
+    assert found.exit_status == 0
+    pins = [{"operation": name, "name": "GPT", "unread": ["cache", "scale"]} for name in ("causal_lm", "softmax")]
+    found.implementation["recognised"] = pins
+    assert (found.exit_status, found.unseen) == (3, ["`cache` was left out"])
+    found.implementation["recognised"] = pins[1:]  # a probe asked it, whose domain says what was left out
+    assert (found.exit_status, found.unseen) == (0, [])

@@ -24,7 +24,7 @@ from veriformer.verify.presentation.words import facts
 from veriformer.verify.results.foreign import writable
 from veriformer.verify.results.shard import Shard
 from veriformer.verify.results.status import VIOLATIONS, Status
-from veriformer.verify.results.unseen import unjudged, unseen
+from veriformer.verify.results.unseen import left_out, unjudged, unseen
 from veriformer.verify.results.upgrade import VERSION_1, from_version_1
 from veriformer.verify.results.verdict import EXIT_STATUS, Verdict, gaps, held_in
 
@@ -178,7 +178,9 @@ class Results:
     def unseen(self) -> list[str]:
         """Why the implementation was not judged whole: masks, caches, states and branches that no call reached, and
         what has the name of an operation and could not be judged as it."""
-        return [*unjudged(self.implementation, {row.operation for row in self.results}), *unseen(self.domain)]
+        judged = {row.operation for row in self.results}
+        without_domain = left_out(self.implementation, judged - self.domain.keys())  # models, which no probe asks
+        return [*unjudged(self.implementation, judged), *without_domain, *unseen(self.domain)]
 
     @property
     def held(self) -> dict[str, list[str]]:

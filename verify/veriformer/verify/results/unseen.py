@@ -55,6 +55,13 @@ def unjudged(implementation: Mapping[str, Any], operations: Collection[str]) -> 
     ]
 
 
+def left_out(implementation: Mapping[str, Any], operations: Collection[str]) -> list[str]:
+    """Return the masks, caches and states that no call of these operations gives, as their recognition found out."""
+    found = [one for one in implementation.get("recognised", ()) if one["operation"] in operations]
+    names = dict.fromkeys(name for one in found for name in one.get("unread", ()) if structural(name))
+    return [f"`{name}` was left out" for name in names]
+
+
 def unseen(domains: Mapping[str, Domain]) -> list[str]:
     """Return why code was not judged whole: its masks, caches and states, its branches that no call reached, and
     gradients that it has and that no call was answered with."""
