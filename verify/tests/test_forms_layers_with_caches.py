@@ -57,6 +57,12 @@ def test_a_layer_that_always_keeps_is_made_for_as_many_texts_as_are_asked() -> N
     assert agrees("AlwaysPlacedAttention", pin_of("AlwaysPlacedAttention"), texts=20)
 
 
+def test_a_block_is_called_piece_by_piece() -> None:
+    pin = pin_of("GivenCacheBlock")
+    assert (pin.operation, pin.readings.get("cached")) == ("transformer_block", cached_calls.GIVEN)
+    assert (pin.everywhere, pin.unread) == (True, ())
+
+
 def test_a_layer_is_built_causal_by_its_own_flag() -> None:
     pin = pin_of("GivenCacheAttention")
     assert (pin.readings["flag"], pin.readings["causal"], pin.unread) == ("is_causal", "as it is asked", ())

@@ -174,3 +174,15 @@ class GivenCacheAttention(Projected):
 class TopGivenCacheAttention(GivenCacheAttention):
     def first_row(self, n, m):
         return 0
+
+
+class GivenCacheBlock(nn.Module):
+    def __init__(self, dim, num_heads, layer_idx=0):
+        super().__init__()
+        self.norm1, self.norm2 = nn.LayerNorm(dim), nn.LayerNorm(dim)
+        self.attention = GivenCacheAttention(dim, num_heads, layer_idx=layer_idx)
+        self.network = nn.Sequential(nn.Linear(dim, 4 * dim), nn.GELU(), nn.Linear(4 * dim, dim))
+
+    def forward(self, x, kv_cache=None):
+        x = x + self.attention(self.norm1(x), kv_cache)
+        return x + self.network(self.norm2(x))
