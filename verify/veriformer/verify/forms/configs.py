@@ -15,7 +15,7 @@ from veriformer.verify.forms.candidate import Candidate, words
 from veriformer.verify.forms.config_names import names_read, names_read_by
 from veriformer.verify.forms.form import UnknownArgument
 from veriformer.verify.forms.meanings import BUILT, VALUES, Meanings, meaning
-from veriformer.verify.forms.size_names import open_names, size_of
+from veriformer.verify.forms.size_names import open_names, owner_of, size_of
 
 _RATES = (
     "dropout drop dropout_rate drop_rate attn_dropout resid_dropout attn_pdrop resid_pdrop dropout_p "
@@ -37,6 +37,7 @@ FIXED: Mapping[str, Any] = {
     **dict.fromkeys(DTYPES, torch.float32),
     **dict.fromkeys(("weight_tying", "tie_weights", "tie_word_embeddings", "tie_embeddings", "weight_sharing"), False),
     **dict.fromkeys(("bidirectional", "is_causal", "causal", "masked", "mask", "quant", "use_cache", "vis"), False),
+    **dict.fromkeys(("attn_scaling", "attention_scaling", "rope_scaling_factor"), 1.0),
     **dict.fromkeys(("device", "init_device"), "cpu"),
 }
 """Constructor arguments that are no sizes, by what leaves things as they are; given only where they are asked for."""
@@ -261,6 +262,7 @@ class Answering(dict[str, Any]):
         size = "inner" if name in ("hidden_dim", "d_hidden") and not self._beside else size_of(name, self._beside)
         if size in self._sizes:
             return self._sizes[size]
+        name = name.removeprefix(owner_of(name, self._beside))
         if name in _PARTS:
             return self
         if name in RATES or name.endswith(("_pdrop", "dropout", "dropout_rate")):

@@ -124,12 +124,12 @@ def size_of(name: str, beside: Collection[str] = ()) -> str:
     if name in _INNER_BESIDE_WIDTH and any(_size(other) == "width" for other in others):
         return "inner"
     known = _size(name)
-    if known or not (owner := _owner_of(name, beside)):
+    if known or not (owner := owner_of(name, beside)):
         return known
     return size_of(name.removeprefix(owner), [other.removeprefix(owner) for other in beside])
 
 
-def _owner_of(name: str, beside: Collection[str]) -> str:
+def owner_of(name: str, beside: Collection[str]) -> str:
     """Return the word, with the underscore behind it, that a name and another one beside it begin with and that says
     nothing of a size, but whose all of them are: ``lm_hidden_dim``, ``lm_n_heads``; empty where there is none."""
     owner, _, rest = name.partition("_")
