@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from veriformer.verify import check
+from veriformer.verify.forms.own_tables import TURNED_ALIKE
 from veriformer.verify.recognition.recognise import recognise
 from veriformer.verify.targets.source_files import module_of
 
@@ -17,10 +18,10 @@ FILE = Path(__file__).parent / "forms" / "layers_with_own_tables.py"
 def test_attention_is_recognised_whose_tables_are_its_own(name: str) -> None:
     (pin,) = recognise(getattr(module_of(FILE), name)).pins
     assert (pin.operation, pin.everywhere) == ("multi_head_attention", True)
-    assert "all turned by one angle: its rotary embedding is judged apart" in pin.told
+    assert TURNED_ALIKE[0] in pin.told
 
 
-@pytest.mark.parametrize("name", ["InwardTurningAttention", "HalfTurnedTabledAttention"])
+@pytest.mark.parametrize("name", ["InwardTurningAttention", "HalfTurnedTabledAttention", "RestartingTabledAttention"])
 def test_a_layer_that_turns_otherwise_is_not_judged(name: str) -> None:
     assert not recognise(getattr(module_of(FILE), name)).pins
 

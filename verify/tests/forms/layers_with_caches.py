@@ -139,7 +139,7 @@ class BareCausalAttention(Projected):
 
 
 class LayersCache:
-    """Room for keys and values of all layers; who calls the layers counts the tokens after the last one."""
+    """Keys and values of all layers; the model adds to seq_len after the last layer."""
 
     def __init__(self, num_layers, batch_size, num_heads, max_seq_len, head_dim):
         self.keys, self.values = torch.zeros(2, num_layers, batch_size, num_heads, max_seq_len, head_dim)

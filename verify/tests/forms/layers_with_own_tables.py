@@ -86,3 +86,29 @@ class InwardTurningAttention(PlacedAttention):
     def tables(self, x):
         angles = self.places[..., None] * torch.ones(self.head_dim)
         return angles.cos(), angles.sin()
+
+
+class RestartingTabledAttention(nn.Module):
+    """Keeps keys and values, and turns what comes after them as if it came first: a fault that one angle hides."""
+
+    def __init__(self, dim, num_heads, max_len):
+        super().__init__()
+        self.num_heads, self.head_dim = num_heads, dim // num_heads
+        self.q_proj, self.k_proj = nn.Linear(dim, dim, bias=False), nn.Linear(dim, dim, bias=False)
+        self.v_proj, self.o_proj = nn.Linear(dim, dim, bias=False), nn.Linear(dim, dim, bias=False)
+        angles = torch.outer(torch.arange(max_len), 10000.0 ** (-torch.arange(0, self.head_dim, 2) / self.head_dim))
+        self.register_buffer("rope_cos", torch.cat((angles, angles), -1).cos())
+        self.register_buffer("rope_sin", torch.cat((angles, angles), -1).sin())
+
+    def forward(self, x, layer_past=None):
+        n = x.shape[1]
+        q, k, v = (
+            map_(x).view(*x.shape[:2], -1, self.head_dim).transpose(1, 2)
+            for map_ in (self.q_proj, self.k_proj, self.v_proj)
+        )
+        q, k = (turned(y, self.rope_cos[:n], self.rope_sin[:n]) for y in (q, k))
+        if layer_past is not None:
+            k, v = torch.cat((layer_past[0], k), 2), torch.cat((layer_past[1], v), 2)
+        seen = torch.ones(n, k.shape[2], dtype=torch.bool).tril(k.shape[2] - n)
+        weights = (q @ k.transpose(-2, -1) / self.head_dim**0.5).masked_fill(~seen, -torch.inf).softmax(-1)
+        return self.o_proj((weights @ v).transpose(1, 2).flatten(2)), (k, v)

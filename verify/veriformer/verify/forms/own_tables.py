@@ -18,7 +18,7 @@ from veriformer.verify.forms.form import NotOffered, Unfit
 from veriformer.verify.forms.heads import FUSED, MASK_AXES, projections
 from veriformer.verify.forms.holding import first
 from veriformer.verify.forms.interleaving import nearly_equal
-from veriformer.verify.forms.layer_arguments import BATCH, UNTURNED, arguments_of
+from veriformer.verify.forms.layer_arguments import BATCH, arguments_of
 from veriformer.verify.forms.rotation import ROWS, usual_tables
 from veriformer.verify.forms.weights import linears
 
@@ -27,6 +27,14 @@ _TURNING = {"rope", "rotary", "freqs", "cos", "sin", "freq"}
 
 PAIRINGS = ("halves", "side by side")
 """Which two entries of a head are turned together."""
+
+LENGTH = 6
+"""Positions at which a layer is compared with attention with a rotary embedding."""
+
+TURNED_ALIKE = (
+    f"all turned by one angle: its own rotary embedding is the published one at {LENGTH} positions, and not judged further",
+)
+"""Remark on a layer whose tables are set."""
 
 _SET = "_turns_alike"
 """The attribute of a module whose tables are set."""
@@ -118,7 +126,7 @@ def settle_turning(
     turn_alike(instance, width // heads)
     if not _reads_no_order(own, width):
         raise Unfit(f"it turns queries and keys by its own {turning!r}, which the contract's attention does not")
-    return UNTURNED
+    return TURNED_ALIKE
 
 
 def _call_usually(
@@ -135,7 +143,7 @@ def _call_usually(
 
 def _reads_no_order(call: Callable[[Tensor], Iterator[Tensor]], width: int) -> bool:
     """Return whether the last position of a layer is the same in whatever order the tokens before it come."""
-    x = torch.randn(1, 6, width, generator=torch.Generator().manual_seed(0))
+    x = torch.randn(1, LENGTH, width, generator=torch.Generator().manual_seed(0))
     pairs = zip(call(x), call(x[:, [3, 0, 4, 2, 1, 5]]), strict=False)
     return any(nearly_equal(one[:, -1], other[:, -1]) for one, other in pairs)
 
@@ -146,7 +154,9 @@ def _turns_as_published(
     """Return whether the last position of a layer, which sees all, is that of attention with a rotary embedding, whose
     base is measured in the layer's tables."""
     generator = torch.Generator().manual_seed(0)
-    x, *each = (torch.randn(*shape, width, generator=generator) for shape in ((1, 6), (width,), (width,), (width,)))
+    x, *each = (
+        torch.randn(*shape, width, generator=generator) for shape in ((1, LENGTH), (width,), (width,), (width,))
+    )
     w = dict(zip("qkvo", (*each, torch.eye(width)), strict=True))
     maps = projections(linears(instance))
     orders = FUSED if maps.fused or "kv" in maps.maps else FUSED[:1]

@@ -15,14 +15,12 @@ from veriformer.verify.forms.attention_calls import (
     takes_token_mask,
     without_unknown,
 )
-from veriformer.verify.forms.cached_calls import (
-    Part,
-)
+from veriformer.verify.forms.cached_calls import Part
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.causality import CAUSALITY
 from veriformer.verify.forms.construction import built, scaled, takes_size
 from veriformer.verify.forms.conventions import MASKS
-from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
+from veriformer.verify.forms.form import Form, Match, NotOffered, Readings, Unfit
 from veriformer.verify.forms.heads import FUSED, MASK_AXES, Projections, projections, split_heads
 from veriformer.verify.forms.holding import Holder, called, first
 from veriformer.verify.forms.layer_arguments import BATCH, TABLES, UNTURNED, arguments_of
@@ -73,6 +71,10 @@ def _match(candidate: Candidate) -> Match | None:
         readings |= {"causal": CAUSALITY[:1], "flag": (flag,)}
     whole = "o" in found.maps or _has_heads(candidate)
     kept = find_cached_way(candidate, instance, names, readings["causal"][0]) if whole else ()
+    if settled and kept:  # tables of one angle would hide at which positions it turns what comes after the cache
+        raise Unfit(
+            "it turns queries and keys by tables of its own behind a cache, at positions that no call would show"
+        )
     readings |= {"cached": kept} if kept else {}
     told: tuple[str, ...] = tuple(f"built with {name} = True, which its default is not" for name in scaled(candidate))
     if has_tables(names):
