@@ -32,7 +32,7 @@ LENGTH = 6
 """Positions at which a layer is compared with attention with a rotary embedding."""
 
 TURNED_ALIKE = (
-    f"all turned by one angle: its own rotary embedding is the published one at {LENGTH} positions, and not judged further",
+    f"all turned by one angle: its own rotary embedding is right at {LENGTH} positions, and is not judged further",
 )
 """Remark on a layer whose tables are set."""
 
