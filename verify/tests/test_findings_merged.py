@@ -26,6 +26,7 @@ from veriformer.verify.findings.merging import merged
 from veriformer.verify.findings.on_copies import OnCopies
 from veriformer.verify.findings.overflow import overflows, told_once
 from veriformer.verify.findings.parts import put_together, with_sound_part
+from veriformer.verify.findings.plain import plain
 from veriformer.verify.findings.pooled import explained_by
 from veriformer.verify.findings.record import Finding
 from veriformer.verify.findings.sentence import sentence
@@ -596,8 +597,8 @@ def of_ties(*examples: Counterexample) -> Finding:
 
 
 def test_a_finding_shows_a_call_that_its_condition_is_true_of() -> None:
-    plain, tied = recorded([2.0, 1.0]), recorded([2.0, 1.0, 1.0])
-    found = of_ties(plain, tied)
+    untied, tied = recorded([2.0, 1.0]), recorded([2.0, 1.0, 1.0])
+    found = of_ties(untied, tied)
     assert found.when == "with ties in logits"
     assert found.counterexample == vars(tied)
 
@@ -635,3 +636,11 @@ def test_the_smallest_call_is_shown_whatever_numbers_its_message_has() -> None:
     shown = assembled(cause, Known(), rows).counterexample
     assert shown is not None
     assert shown["scalars"] == 1
+
+
+@pytest.mark.parametrize(("ordinary", "due"), [(True, Weight.WRONG), (False, Weight.FRAGILE), (None, Weight.WRONG)])
+def test_what_no_survey_meets_is_called_wrong_of_ordinary_calls_alone(ordinary: bool | None, due: Weight) -> None:
+    row = CheckRun(ROWS["top_p_filter.equation"], "fp64")
+    shown = recorded([2.0, 1.0], ordinary=ordinary)
+    (found,) = plain([row.result(Status.FAIL, message="result[0]: observed 1", counterexample=shown)])
+    assert found.weight is due

@@ -399,6 +399,18 @@ def test_a_sort_that_is_not_stable_leaves_the_order_of_ties_open() -> None:
     assert (stable.everywhere, stable.conventions) == (True, {})
 
 
+SAMPLE = """
+def sample(logits, top_p=1.0):
+    return torch.multinomial(top_p_filter(torch.softmax(logits, dim=-1), top_p), 1)
+"""
+
+
+def test_a_sampler_leaves_the_order_of_ties_open_as_its_filter_does() -> None:
+    for stable, claimed in ((False, {"choice.ties": "unspecified"}), (True, {})):
+        found = recognise_text(NUCLEUS.format(stable=stable) + SAMPLE).pins
+        assert {pin.name: pin.conventions for pin in found} == {"top_p_filter": claimed, "sample": claimed}
+
+
 def test_a_probability_that_is_rounded_to_nothing_tells_nothing() -> None:
     with pytest.raises(NotOffered, match="a probability is rounded to 0"):
         as_scores(torch.tensor([[0.0, -2000.0]]), "probabilities")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,12 +14,14 @@ from torch.nn import functional as F
 from veriformer import impl
 from veriformer.verify import check, load
 from veriformer.verify.catalogue.selection import select
+from veriformer.verify.engine import suggestion
 from veriformer.verify.engine.check_run import run_check
-from veriformer.verify.engine.profiles import PROFILES
+from veriformer.verify.engine.profiles import PROFILES, Profile
 from veriformer.verify.engine.suggestion import suggested
-from veriformer.verify.judging.row import plan
+from veriformer.verify.judging.row import CheckRun, plan
 from veriformer.verify.results import Result
 from veriformer.verify.targets.loading import wrap
+from veriformer.verify.targets.target import Target
 
 
 def top_left(n_q: int, n_k: int, *, window: int | None = None) -> torch.Tensor:
@@ -107,3 +110,19 @@ def test_what_a_layer_gives_without_a_key_is_a_convention_where_it_is_one(hide: 
     found = judged(heads(hide), "multi_head_attention.no_key")
     assert found.status == "fail"
     assert (found.suggestion or {}).get("value") == value
+
+
+def test_a_claim_is_tried_on_twice_as_many_examples_as_it_took_to_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    (check_,) = (c for c in select(["causal_mask.equation"]) if c.requirement.slug == "causal_mask.equation")
+    (row, *_) = plan([check_], [check_.dtypes[0]])
+    target = wrap(SimpleNamespace(causal_mask=top_left))
+    result = run_check(row, target, PROFILES["quick"], "slug", {})
+    tried: list[int] = []
+
+    def run(one: CheckRun, target: Target, profile: Profile, *rest: Any) -> Result:
+        tried.append(profile.examples)
+        return run_check(one, target, profile, *rest)
+
+    monkeypatch.setattr(suggestion, "run_check", run)
+    suggested(row, target, replace(result, examples=40), "slug")
+    assert set(tried) == {80}

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 
 import hypothesis.strategies as st
 import pytest
 from hypothesis.errors import UnsatisfiedAssumption
 from hypothesis.internal.conjecture.data import ConjectureData
+from torch import Tensor
 
 from veriformer import impl
 from veriformer.verify.catalogue.selection import checks
 from veriformer.verify.findings import survey as of_survey
+from veriformer.verify.findings.evidence import failing
 from veriformer.verify.findings.survey import survey
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.targets.claims import Claims
@@ -61,3 +64,17 @@ def _work(seconds: float) -> None:
     until = time.process_time() + seconds
     while time.process_time() < until:
         pass
+
+
+def test_a_row_that_failed_is_surveyed_until_it_fails() -> None:
+    calls: list[object] = []
+
+    def softmax(z: Tensor, axis: int = -1) -> Tensor:
+        calls.append(z)
+        return impl.softmax(z, axis) * (1.0 if len(calls) % 1000 < 30 else 1.5)
+
+    target = replace(TARGET, implementation=SimpleNamespace(softmax=softmax))
+    assert not failing(survey(ROW, target, "1", examples=10, seconds=SECONDS))
+    calls.clear()
+    found = survey(ROW, target, "1", examples=10, seconds=20 * SECONDS, until_failed=60)
+    assert len(failing(found)) == 1, "and no further"

@@ -23,15 +23,15 @@ _FOLLOWED = (Status.PASS, Status.DEVIATION)
 def suggested(row: CheckRun, target: Target, result: Result, seed: str) -> Result:
     """The result, with the claim that would settle it where it failed and there is one.
 
-    target: that of the row, whose claims say which conventions its examples have asked for.
+    target: that of the row, whose claims say which conventions its examples have asked for. A claim is tried on at
+    least twice as many examples as it took to fail: fewer may hold without it as well.
     """
     if result.status is not Status.FAIL:
         return result
+    profile = replace(_PROFILE, examples=max(_PROFILE.examples, 2 * result.examples))
     for convention, value in _alternatives(target):
         claims = target.claims.claiming(convention, value)
-        if all(
-            _run(one, target, claims, _PROFILE, seed).status in _FOLLOWED for one in (row, *_about(convention, row))
-        ):
+        if all(_run(one, target, claims, profile, seed).status in _FOLLOWED for one in (row, *_about(convention, row))):
             message = result.message
             if convention in target.claims.conventions:  # a claim that is false is at fault, apart from the operation
                 claimed = target.claims.convention(convention)

@@ -82,7 +82,8 @@ class Inquiry:
             rows = [row for _, settled in tied for row in settled]
             found.append(of_ties(finding(tied[0][0], Known(), rows)))
         told = {key for one in found for key in one.rows}
-        return [*found, *plain(result for result in self.results if result.key not in told)]
+        tied, untold = by_ties([result for result in self.results if result.key not in told], self.results)
+        return [*found, *map(of_ties, plain(tied)), *plain(untold)]
 
     def _with_pooled(self, causes: Sequence[Cause], shared: list[list[Result]]) -> list[list[Result]]:
         """The same with the rows whose examples are judged together, each under the cause that it fails by."""
@@ -212,12 +213,19 @@ class Inquiry:
         return self.results[0].device
 
     def _survey(self, row: CheckRun, until: float, *, only_ordinary: bool = False) -> list[Example]:
-        violated = any(result.key == row.key and result.status in VIOLATIONS for result in self.results)
-        left = max(until - time.process_time(), _LEAST_S if violated and not only_ordinary else 0.0)
+        failed = [one.examples for one in self.results if one.key == row.key and one.status in VIOLATIONS]
+        left = max(until - time.process_time(), _LEAST_S if failed and not only_ordinary else 0.0)
         if left <= 0:
             return []
-        seconds = min(left, _SECONDS)
-        return survey(row, self.target, self.seed, examples=EXAMPLES, seconds=seconds, only_ordinary=only_ordinary)
+        return survey(
+            row,
+            self.target,
+            self.seed,
+            examples=EXAMPLES,
+            seconds=min(left, _SECONDS),
+            only_ordinary=only_ordinary,
+            until_failed=0 if only_ordinary or row.check.finish is not None else max(failed, default=0),
+        )
 
     def _again(self, row: CheckRun, without: Sequence[Condition]) -> list[Example]:
         left = self.until - time.process_time()

@@ -60,11 +60,19 @@ def _said(message: str) -> str:
     return normalised(message)
 
 
+def _weight(results: Sequence[Result]) -> Weight:
+    """Return the gravest weight of the requirements; of calls of which none is ordinary, nothing is called wrong."""
+    gravest = min((requirement(one.requirement).weight for one in results), key=_ORDER.index)
+    examples = [one.counterexample for one in results]
+    unusual = all(one is not None and one.ordinary is False for one in examples)
+    return max(gravest, Weight.FRAGILE, key=_ORDER.index) if unusual else gravest
+
+
 def _finding(what: str, results: Sequence[Result], operation: str | None = None) -> Finding:
     first = min(results, key=lambda one: one.counterexample is None)
     return Finding(
         id=hashlib.sha256("|".join(sorted({result.requirement for result in results})).encode()).hexdigest()[:8],
-        weight=no_graver(min((requirement(one.requirement).weight for one in results), key=_ORDER.index), results),
+        weight=no_graver(_weight(results), results),
         operation=operation or first.operation,
         what=what,
         dtypes=tuple(dict.fromkeys(str(result.dtype) for result in results)),

@@ -22,7 +22,7 @@ from veriformer.verify.domain.features import present
 from veriformer.verify.domain.ordinary import is_ordinary
 from veriformer.verify.examples import EXAMPLES_PER_SEED, number, prepared, without_constants
 from veriformer.verify.findings.condition import Condition
-from veriformer.verify.findings.evidence import Example
+from veriformer.verify.findings.evidence import Example, failing
 from veriformer.verify.findings.signature import gradients_in, signature
 from veriformer.verify.judging import global_state, isolation
 from veriformer.verify.judging.counterexample import counterexample, size
@@ -87,20 +87,28 @@ def survey(
     without: Sequence[Condition] = (),
     together: RunStatistics | None = None,
     only_ordinary: bool = False,
+    until_failed: int = 0,
 ) -> list[Example]:
     """Up to so many examples of a row within a time limit, those that meet a condition in ``without`` left out.
 
     The time is the processor's, from the end of the first example: what that loads is no slowness of the target.
 
     With the seed of a run the first are those that the row itself began with. together: gathers what a row is judged by
-    whose examples are judged together. only_ordinary: whether examples with other calls are left out.
+    whose examples are judged together. only_ordinary: whether examples with other calls are left out. until_failed: up
+    to how many examples are drawn while none has failed, in further so many seconds for each of ``examples``.
     """
     found: list[Example] = []
     until = math.inf if seconds > 0 else 0.0
 
+    def enough() -> bool:
+        most, longer = examples, 0.0
+        if until_failed > examples and not failing(found):
+            most, longer = until_failed, seconds * (until_failed / examples - 1)
+        return len(found) >= most or time.process_time() > until + longer
+
     def one(data: st.DataObject) -> None:
         nonlocal until
-        if len(found) >= examples or time.process_time() > until:
+        if enough():
             raise _Enough
         trial = _Watched(row, target, data, without)
         trial.statistics = trial.statistics if together is None else together
@@ -121,7 +129,7 @@ def survey(
         global_state.environment(tell),
         global_state.streams(),
     ):
-        for burst in range(3 * -(-examples // EXAMPLES_PER_SEED)):  # some are given up
+        for burst in range(3 * -(-max(examples, until_failed) // EXAMPLES_PER_SEED)):  # some are given up
             with contextlib.suppress(HypothesisException), without_constants():
                 prepared(one, f"{seed}|{row.key}|{burst * EXAMPLES_PER_SEED}", EXAMPLES_PER_SEED, further=burst > 0)()
     return found

@@ -47,14 +47,14 @@ def of_rows(form: Form) -> Form:
         call.__signature__ = inspect.signature(filtered)  # type: ignore[attr-defined]
         return call
 
-    return replace(form, match=match, bind=bind, settled=lambda filtered: _settled(filtered, form.operation))
+    return replace(form, match=match, bind=bind, settled=lambda filtered: settle_ties(filtered, form.operation))
 
 
 _EQUAL, _KEPT = 64, 32
 """So many equal scores, and how many of them are kept: sorting that is not stable orders so many otherwise."""
 
 
-def _settled(filtered: Callable[..., Any], operation: str) -> dict[str, str]:
+def settle_ties(filtered: Callable[..., Any], operation: str) -> dict[str, str]:
     """Return the claim of code that keeps as many of equal scores as it must, and not those that come first."""
     logits = torch.zeros(_EQUAL)
     try:

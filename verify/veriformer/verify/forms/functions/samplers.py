@@ -17,6 +17,7 @@ from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
 from veriformer.verify.forms.holding import first
 from veriformer.verify.forms.meanings import annotation_name
 from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.row_filters import settle_ties
 from veriformer.verify.forms.score_domains import LOG_PROBS, PROBS, TAKES, as_scores, domain_of, told
 from veriformer.verify.forms.signatures import LOGITS, default_of, roles
 
@@ -176,6 +177,7 @@ FORMS = tuple(
         closed=True,
         match=partial(_match, operation=operation),
         bind=partial(_bind, operation=operation),
+        settled=None if own == "temperature" else partial(settle_ties, operation=operation),
     )
     for operation, own in _GIVES.items()
 )
