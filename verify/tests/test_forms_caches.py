@@ -34,7 +34,7 @@ def test_caches_that_count_by_themselves_are_recognised(name: str, everywhere: b
 
 @pytest.mark.parametrize(
     ("name", "findings"),
-    [("KVCache", 0), ("HalfResetKVCache", 1), ("GrowingCache", 0), ("CountedOutsideCache", 0)],
+    [("KVCache", 0), ("HalfResetKVCache", 1), ("GrowingCache", 0), ("CountedOutsideCache", 0), ("PlacedCache", 0)],
 )
 def test_the_reset_of_a_cache_is_its_own(name: str, findings: int) -> None:
     rows = ["kv_cache.history", "kv_cache.overflow"]

@@ -92,17 +92,43 @@ def softmax(x):
     weights = np.exp(x - x.max(axis=-1, keepdims=True))
     return weights / weights.sum(axis=-1, keepdims=True)
 
-class Attention:
+class {name}:
     def __init__(self, w):
         self.w = w
 
-    def __call__(self, x, {given}):
+    def {method}(self, x, {given}):
         return softmax(x @ x.T) @ x @ self.w
 """
 
 
-@pytest.mark.parametrize(("given", "refused"), [("mask", ["Attention"]), ("start_pos", ["Attention"]), ("h", [])])
-def test_attention_with_a_mask_or_a_cache_that_no_form_reads_is_not_judged(given: str, refused: list[str]) -> None:
-    found = recognise_text(OVER_ARRAYS.format(given=given))
-    assert [one.name for one in found.refused if one.named] == refused
+@pytest.mark.parametrize(
+    ("name", "method", "given", "told"),
+    [
+        ("Attention", "__call__", "mask", True),
+        ("Attention", "attend", "h", False),
+        ("Attention_np", "forward", "h", True),
+        ("LayerNorm", "forward", "h", True),
+        ("Embeddings", "forward", "h", False),
+        ("Adam", "step", "h", True),
+    ],
+)
+def test_a_class_over_arrays_that_no_form_reads_is_not_judged(name: str, method: str, given: str, told: bool) -> None:
+    found = recognise_text(OVER_ARRAYS.format(name=name, method=method, given=given))
+    assert [one.name for one in found.refused if one.named] == [name] * told
     assert [pin.operation for pin in found.pins] == ["softmax"]
+
+
+KINDS = """
+import enum
+
+class Mask(enum.Enum):
+    causal = 1
+    whole = 2
+
+def softmax(x, dim=-1):
+    return x.softmax(dim)
+"""
+
+
+def test_names_of_kinds_of_masks_are_no_mask() -> None:
+    assert not recognise_text(KINDS).refused

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from tests.source_texts import read_pins, recognise_text
+from veriformer.verify.forms.added_terms import SQUARED_NORMALISER
 from veriformer.verify.forms.binding import bind
 from veriformer.verify.forms.form import NotOffered
 from veriformer.verify.forms.score_domains import as_scores
@@ -414,3 +415,28 @@ def test_a_sampler_leaves_the_order_of_ties_open_as_its_filter_does() -> None:
 def test_a_probability_that_is_rounded_to_nothing_tells_nothing() -> None:
     with pytest.raises(NotOffered, match="a probability is rounded to 0"):
         as_scores(torch.tensor([[0.0, -2000.0]]), "probabilities")
+
+
+WITH_A_TERM = """
+import torch
+from torch import nn
+
+class CrossEntropyWithTerm(nn.CrossEntropyLoss):
+    def __init__(self, eps=0.001, ignore_index=-100, label_smoothing=0.0):
+        super().__init__(ignore_index=ignore_index, label_smoothing=label_smoothing)
+        self.eps = eps
+
+    def forward(self, input, target):
+        return super().forward(input, target) + self.eps * {term}
+
+def cross_entropy(logits, target):
+    return torch.nn.functional.cross_entropy(logits, target) + 0.001 * (logits.logsumexp(-1) ** 2).mean()
+"""
+
+
+def test_a_square_of_the_normaliser_is_another_loss_also_where_it_is_small() -> None:
+    """It vanishes for log-probabilities, over which the class would be right."""
+    found = recognise_text(WITH_A_TERM.format(term="input.logsumexp(-1).square().mean()"))
+    assert not found.pins
+    assert all(SQUARED_NORMALISER in one.reason for one in found.refused)
+    assert [one.name for one in found.refused] == ["CrossEntropyWithTerm", "cross_entropy"]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 
 from veriformer import impl
 from veriformer.spec.layers.rms_norm import rms_norm as formula
@@ -26,6 +27,7 @@ from veriformer.verify.findings.compositions import (
     BY_SORT,
     MASKED_BY_THE_LOWEST,
     SOFTMAX_AND_PRODUCTS,
+    TOP_LEFT,
 )
 from veriformer.verify.findings.inquiry import Inquiry
 from veriformer.verify.findings.record import Finding
@@ -213,6 +215,18 @@ def test_a_row_of_nothing_is_nan_in_the_composition() -> None:
     found = results("composed_attention", "attention", "empty_row", dtype="fp32")
     (one,) = told(found)
     assert (one.weight, one.witness) == (Weight.WEAKNESS, SOFTMAX_AND_PRODUCTS)
+
+
+def aligned_top_left(q: Any, k: Any, v: Any, *, is_causal: bool = False) -> Any:
+    """Attention by the operator alone where there are more queries than keys, which it aligns at the first of both."""
+    mask = impl.causal_mask(q.shape[-2], k.shape[-2]) if is_causal and q.shape[-2] <= k.shape[-2] else None
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=is_causal and mask is None)
+
+
+def test_more_queries_than_keys_are_aligned_as_the_operator_has_it() -> None:
+    found = results("aligned_top_left", "attention", "empty_row", "causality", "alignment", dtype="fp32")
+    (one,) = told(found)
+    assert (one.weight, one.witness) == (Weight.WEAKNESS, TOP_LEFT)
 
 
 def test_an_exception_for_calls_never_answered_narrows_the_domain() -> None:

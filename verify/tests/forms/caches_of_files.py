@@ -140,3 +140,19 @@ class CountedOutsideCache:
 class OneLayerCountedOutsideCache(CountedOutsideCache):
     def written(self, layer):
         return self.keys[0], self.values[layer]
+
+
+class PlacedCache(nn.Module):
+    """Keys and values in front of a buffer, where the caller says; a token behind the end is dropped by the slice."""
+
+    def __init__(self, batch_size, max_seq_len, n_heads, head_dim, dtype=torch.float32):
+        super().__init__()
+        shape = (batch_size, max_seq_len, n_heads, head_dim)
+        self.register_buffer("cache_k", torch.zeros(shape, dtype=dtype))
+        self.register_buffer("cache_v", torch.zeros(shape, dtype=dtype))
+
+    def update(self, start_pos, xk, xv):
+        end = start_pos + xk.shape[1]
+        self.cache_k[:, start_pos:end] = xk
+        self.cache_v[:, start_pos:end] = xv
+        return self.cache_k[:, :end], self.cache_v[:, :end]

@@ -22,6 +22,7 @@ SOFTMAX_AND_PRODUCTS = "PyTorch's composition of softmax and products"
 MASKED_BY_THE_LOWEST = "PyTorch's composition with the lowest number for what is hidden"
 OVER_PROBABILITIES = "torch.nn.functional.cross_entropy over probabilities"
 BY_TWO_LOSSES = "a composition of two losses, as label smoothing is mostly written"
+TOP_LEFT = "torch.nn.functional.scaled_dot_product_attention with is_causal"
 BY_POWERS = "a composition with torch.tanh and torch.pow, as GPT-2's code has it"
 BY_TOPK = "a composition with torch.topk"
 BY_SORT = "a composition with torch.sort and torch.cumsum"
@@ -38,6 +39,8 @@ def compositions(operation: str, peer: Operation | None) -> Iterator[tuple[str, 
     if peer is not None and operation in ("attention", "multi_head_attention", "transformer_block"):
         yield SOFTMAX_AND_PRODUCTS, _over_composed_attention(peer, lowest=False)
         yield MASKED_BY_THE_LOWEST, _over_composed_attention(peer, lowest=True)
+    if peer is not None and operation == "attention":
+        yield TOP_LEFT, _aligned_top_left(peer)
     if operation == "cross_entropy":
         yield OVER_PROBABILITIES, _over_probabilities
         yield BY_TWO_LOSSES, _of_two_losses
@@ -68,6 +71,21 @@ def _over_composed_attention(function: Operation, *, lowest: bool) -> Operation:
     def call(**arguments: Any) -> Any:
         with mock.patch.object(F, "scaled_dot_product_attention", composed):
             return function(**arguments)
+
+    return call
+
+
+def _aligned_top_left(function: Operation) -> Operation:
+    """Return attention of more queries than keys with causality from the first query on, as the operator has it. Of
+    as many or fewer queries that is no practice but another mask."""
+
+    def call(**arguments: Any) -> Any:
+        q, k = arguments["q"], arguments["k"]
+        if not arguments.get("is_causal") or q.shape[-2] <= k.shape[-2]:
+            return function(**arguments)
+        seen = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool).tril()
+        mask = arguments.get("mask")
+        return function(**{**arguments, "mask": seen if mask is None else seen & mask, "is_causal": False})
 
     return call
 

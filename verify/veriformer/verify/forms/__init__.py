@@ -33,6 +33,8 @@ declares
 ``variants``
     From the bound operation to further rivals, which take over something of the code, as the frequencies of a rotation:
     tried where the code is far from the operation.
+``terms``
+    From the bound operation to it with a term that the code adds, by a factor that is measured: also where it is close.
 ``closed``
     Whether whatever it matches is the operation or one of the rivals, however far its results are off: by its parts,
     which nothing else has. A match by name says it where the name has no word that is not the operation's.

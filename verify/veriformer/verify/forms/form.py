@@ -128,6 +128,7 @@ class Form:
     neutral: tuple[str, ...] = ()
     rivals: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     variants: Callable[[Callable[..., Any]], Mapping[str, Callable[..., Any]]] | None = None
+    terms: Callable[[Callable[..., Any]], Mapping[str, Callable[..., Any]]] | None = None
     told_by: Mapping[str, Callable[[Candidate, Mapping[str, Any], Readings], bool]] = field(default_factory=dict)
     judge: Callable[[Callable[..., Any]], Fit] | None = None
     settled: Callable[[Callable[..., Any]], Mapping[str, str]] | None = None

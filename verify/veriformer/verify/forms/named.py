@@ -74,6 +74,7 @@ class Known:
     alike: Callable[[Mapping[str, Any], Collection[str]], Iterable[dict[str, Any]]] = _none
     result: Callable[[Any, Readings], Any] = _first
     rivals: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    terms: Callable[[Callable[..., Any]], Mapping[str, Callable[..., Any]]] | None = None
     beside: bool = False
     says: str = ""
     neutral: tuple[str, ...] = ()
@@ -92,6 +93,7 @@ def form_of(folder_and_file: str, known: Known) -> Form:
         match=lambda candidate: _match(_as_function(candidate, known), known),
         bind=lambda candidate, readings: _bind(_as_function(candidate, known), readings, known),
         rivals=known.rivals,
+        terms=known.terms,
         neutral=known.neutral,
         beside=known.beside,
         conventions=known.conventions,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -94,6 +95,8 @@ def match_of(candidate: Candidate, call: Mapping[str, str], options: Mapping[str
 def loss_of(way: Smoothing, readings: Readings) -> Callable[..., Tensor]:
     """Return the contract's cross-entropy by one way to call the code."""
 
+    normalises = functools.cache(lambda: _normalises(way, readings))
+
     def call(
         logits: Tensor,
         target: Tensor,
@@ -103,6 +106,8 @@ def loss_of(way: Smoothing, readings: Readings) -> Callable[..., Tensor]:
         reduction: str = "mean",
     ) -> Tensor:
         _check(logits, target, label_smoothing)
+        if readings["over"] == TAKES[1] and normalises():
+            raise NotOffered("logits: it normalises scores itself, so that they are logits")
         rows = _Rows.of(logits, target, ignore_index, way, readings)
         if reduction == "none" and "lengths" in way.call:
             raise NotOffered("reduction: of sequences alone")
@@ -116,6 +121,23 @@ def loss_of(way: Smoothing, readings: Readings) -> Callable[..., Tensor]:
     options += ["reduction"] if "reduction" in way.options else []
     required = ["label_smoothing"] if way.default not in (0.0, False) else ()
     return offered("cross_entropy", call, options, required=required)
+
+
+def _normalises(way: Smoothing, readings: Readings) -> bool:
+    """Return whether the code's loss stays about where it is where all scores are larger by one number.
+
+    Over log-probabilities each of its terms falls by that number. A term that vanishes for log-probabilities alone, as
+    the square of their logsumexp, would not be seen in them.
+    """
+    scores, target = torch.tensor([[0.5, -1.0, 0.0], [-0.5, 2.0, 1.0]]), torch.tensor([0, 2])
+    try:
+        one, other = (
+            _loss(way, readings, _Rows.of(x, target, -100, way, {**readings, "over": TAKES[0]}), 0.0, "mean")
+            for x in (scores, scores + 1)
+        )
+    except Exception:  # refused, for whatever reason
+        return False
+    return bool((one - other).abs().max() < 0.5)
 
 
 def _mixed(terms: Sequence[Tensor], shares: Sequence[float]) -> Tensor:

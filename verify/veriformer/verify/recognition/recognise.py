@@ -10,13 +10,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from veriformer.verify.forms.binding import SURROUNDINGS, bound
-from veriformer.verify.forms.candidate import Candidate, words
+from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.configs import RATED
 from veriformer.verify.forms.form import NEAR, UNKNOWN, Fit, Form, Unfit
 from veriformer.verify.forms.meanings import BUILT
 from veriformer.verify.forms.pin import Pin
 from veriformer.verify.forms.registry import every_form
-from veriformer.verify.forms.rotation import STARTS
 from veriformer.verify.forms.table_makers import makers_of
 from veriformer.verify.recognition.by_behaviour import read
 from veriformer.verify.recognition.candidates import candidates
@@ -24,6 +23,7 @@ from veriformer.verify.recognition.elsewhere import names_in, wrong_elsewhere
 from veriformer.verify.recognition.fitting import Fitting
 from veriformer.verify.recognition.nearest import OPERATION, Reading, choices_of
 from veriformer.verify.recognition.unread import unexplained, unread
+from veriformer.verify.recognition.unread_names import named_and_unread
 from veriformer.verify.targets.claims import KNOWN_CONVENTIONS
 
 SHARE = 0.1
@@ -84,33 +84,12 @@ def recognise(
         if not found and not against and not candidate.is_module:
             unknown.append(candidate.name)
     left = [candidate for candidate in every if candidate.name in unknown]
-    refused += [one for one in map(_mask_or_cache, left) if one is not None]
+    called = {candidate.name: named_and_unread(candidate) for candidate in left}
+    refused += [Unrecognised(name, *known, named=True) for name, known in called.items() if known is not None]
     inside = _called_by([candidate for _, candidate in known], every)
     told = [replace(one, named=False) if _last(one.name) in inside else one for one in refused]
     others = [name for name in unknown if name not in [one.name for one in refused]]
     return Recognised(tuple(_fullest_first(known)), tuple(told), tuple(others))
-
-
-_MASKS_AND_CACHES = {"mask": "causal_mask", "masks": "causal_mask", "cache": "kv_cache", "kvcache": "kv_cache"}
-"""By a word of a name, the operation by which something of that name would be judged."""
-
-
-def _mask_or_cache(candidate: Candidate) -> Unrecognised | None:
-    """Return that a mask, a cache, or attention that is given one is judged as nothing, by its name: who sees whom is
-    what is most often wrong."""
-    operation = next((_MASKS_AND_CACHES[word] for word in candidate.words if word in _MASKS_AND_CACHES), None)
-    said = f"no form reads it as {operation}, or as what gives one"
-    if operation is None and _ATTENTION & set(candidate.words) and any(map(_tells_who_sees, candidate.parameters)):
-        operation, said = "multi_head_attention", "no form reads it, with the mask or the cache that it is given"
-    return None if operation is None else Unrecognised(candidate.name, operation, said, named=True)
-
-
-_ATTENTION = frozenset(("attention", "attn"))
-
-
-def _tells_who_sees(parameter: str) -> bool:
-    """Return whether a parameter is by its name a mask, a cache, or where the tokens behind one stand."""
-    return bool(_MASKS_AND_CACHES.keys() & set(words(parameter))) or parameter in STARTS
 
 
 def _called_by(known: Sequence[Candidate], every: Sequence[Candidate]) -> set[str]:
@@ -276,13 +255,14 @@ def _dropped_in_evaluation(found: Reading, pinned: Mapping[str, str]) -> Reading
 def rival_of(found: Reading) -> str:
     """Why another function explains what no reading does; empty where none explains it."""
     form, candidate = found.form, found.candidate
-    if found.fit.everywhere or not (form.rivals or form.variants) or form.judge is not None:
+    if found.fit.everywhere or not (form.rivals or form.variants or form.terms) or form.judge is not None:
         return ""
     fitting = Fitting(OPERATION[form.operation])
     for choice in choices_of(found.match.readings, {}, ""):
         function = form.bind(candidate, choice)
         variants = form.variants(function) if form.variants is not None and not _is_close(found.fit) else {}
-        for name, rival in (*form.rivals.items(), *variants.items()):
+        terms = form.terms(function) if form.terms is not None else {}
+        for name, rival in (*form.rivals.items(), *variants.items(), *terms.items()):
             if fitting.explained(function, rival, found.conventions):
                 return f"it has {name}, which the contract's {form.operation} has not"
     return ""

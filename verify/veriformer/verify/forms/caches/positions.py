@@ -136,7 +136,8 @@ class _Cache:
             self.made, self.make_for = self.make_for(max(n, 1)).made, None
         if self.grows and self._given + n > self.max_length:
             raise NotOffered("max_length: the cache grows")
-        if self._given + n > self.max_length and "layer" in names and is_counted_by_caller(self.made, self._counts):
+        counted = "positions" in names or ("layer" in names and is_counted_by_caller(self.made, self._counts))
+        if self._given + n > self.max_length and counted:
             raise NotOffered("max_length: the caller counts the tokens, and checks whether there is room")
         at: Any = torch.arange(self._given, self._given + n)
         at = at if self.readings.get("positions") == POSITIONS[0] else self._given

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from veriformer.verify.forms.added_terms import with_squared_normaliser
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import NotOffered, Readings
 from veriformer.verify.forms.named import VARIANTS, Known, form_of, words_of
@@ -113,6 +114,7 @@ CROSS_ENTROPY = Known(
     filled={"chunks": _CHUNKS, "mask": _MASKS},
     alike=_in_chunks,
     neutral=("shape",),
+    terms=with_squared_normaliser,
     rivals={
         "targets that are one position later": _shifted,
         "the sum of its terms": partial(_torch, reduction="sum"),

@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
+from veriformer.verify.forms.added_terms import with_squared_normaliser
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.candidate import words as words_of
 from veriformer.verify.forms.form import Form, Match, Readings, Unfit
@@ -85,6 +86,7 @@ FORM = Form(
     operation="cross_entropy",
     says="loss(input, target, smoothing), over logits or log-probabilities",
     neutral=("shape", "ignored", "over"),
+    terms=with_squared_normaliser,
     match=_match,
     bind=_bind,
 )

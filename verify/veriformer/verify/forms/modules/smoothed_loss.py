@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from veriformer.verify.forms.added_terms import with_squared_normaliser
 from veriformer.verify.forms.candidate import Candidate, words
 from veriformer.verify.forms.construction import built
 from veriformer.verify.forms.form import Form, Match, Readings, Unfit
@@ -65,6 +66,7 @@ FORM = Form(
     operation="cross_entropy",
     says="a class built from a smoothing, perhaps the classes and the padding: loss(input, target)",
     neutral=("shape", "ignored"),
+    terms=with_squared_normaliser,
     match=_match,
     bind=_bind,
 )
