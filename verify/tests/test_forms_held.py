@@ -175,6 +175,8 @@ def test_sizes_are_known_by_the_words_of_their_names() -> None:
     assert [size_of(name) for name in ("key_size", "label_size", "word", "model")] == ["", "", "", ""]
     assert size_of("hidden_dim", ("n_head", "feed_forward_dim")) == "width"
     assert size_of("hidden_dim", ("dim_model",)) == "inner"
+    assert size_of("n_local_heads", ("dim", "n_head")) == "kv_heads"
+    assert size_of("n_local_heads", ("dim",)) == "heads"
 
 
 def test_a_neighbour_that_cannot_be_imported_gives_its_definitions(tmp_path: Path) -> None:

@@ -132,3 +132,73 @@ def softmax(x, dim=-1):
 
 def test_names_of_kinds_of_masks_are_no_mask() -> None:
     assert not recognise_text(KINDS).refused
+
+
+SLICED = """
+import torch
+from torch import nn
+
+class MultiHeadAttention(nn.Module):
+    def __init__(self, n_state, n_head):
+        super().__init__()
+        self.n_head = n_head
+        self.query, self.key, self.value, self.out = (nn.Linear(n_state, n_state) for _ in range(4))
+
+    def forward(self, x, mask=None):
+        n = x.shape[1]
+        maps = (self.query, self.key, self.value)
+        q, k, v = (f(x).unflatten(-1, (self.n_head, -1)).transpose(1, 2) for f in maps)
+        scores = q @ k.mT * q.shape[-1] ** -0.5
+        if mask is not None:
+            scores = scores + mask[:n, :n]
+        return self.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+class ResidualAttentionBlock(nn.Module):
+    def __init__(self, n_state, n_head):
+        super().__init__()
+        self.attn, self.attn_ln = MultiHeadAttention(n_state, n_head), nn.LayerNorm(n_state)
+        self.mlp = nn.Sequential(nn.Linear(n_state, 4 * n_state), nn.GELU(), nn.Linear(4 * n_state, n_state))
+        self.mlp_ln = nn.LayerNorm(n_state)
+
+    def forward(self, x, mask=None):
+        x = x + self.attn(self.attn_ln(x), mask=mask)
+        return x + self.mlp(self.mlp_ln(x))
+"""
+
+
+def test_a_mask_of_which_both_axes_are_cut_is_one_for_all_texts() -> None:
+    """Cut so, a mask of each of a few texts is left whole, and that of many texts is not."""
+    pins = read_pins(SLICED)
+    for name in ("multi_head_attention", "transformer_block"):
+        read = {key: pins[name].readings[key] for key in ("mask", "mask_axes")}
+        assert read == {"mask": "additive", "mask_axes": "[n,n]"}
+        assert pins[name].everywhere
+
+
+MIDWAY = """
+import torch
+from torch import nn
+
+class EncoderLayer(nn.Module):
+    def __init__(self, d_model, nhead, dim_feedforward):
+        super().__init__()
+        self.pre_norm, self.norm1 = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
+        self.nhead, self.proj = nhead, nn.Linear(d_model, d_model)
+        self.qkv = nn.Linear(d_model, 3 * d_model, bias=False)
+        self.linear1, self.linear2 = nn.Linear(d_model, dim_feedforward), nn.Linear(dim_feedforward, d_model)
+
+    def forward(self, src):
+        q, k, v = self.qkv(self.pre_norm(src)).unflatten(-1, (3, self.nhead, -1)).movedim(-3, 0).transpose(2, 3)
+        y = nn.functional.scaled_dot_product_attention(q, k, v)
+        src = src + self.proj({merged})
+        src = self.norm1(src)
+        return src + self.linear2(nn.functional.gelu(self.linear1(src)))
+"""
+
+
+def test_a_norm_in_the_residual_stream_is_another_block_and_its_fault_is_told() -> None:
+    right = recognise_text(MIDWAY.format(merged="y.transpose(1, 2).flatten(2)"))
+    assert not right.pins
+    assert "its second norm in the residual stream" in right.refused[0].reason
+    (wrong,) = recognise_text(MIDWAY.format(merged="y.flatten(2).reshape(src.shape)")).pins
+    assert (wrong.operation, wrong.everywhere) == ("transformer_block", False)

@@ -440,3 +440,61 @@ def test_a_square_of_the_normaliser_is_another_loss_also_where_it_is_small() -> 
     assert not found.pins
     assert all(SQUARED_NORMALISER in one.reason for one in found.refused)
     assert [one.name for one in found.refused] == ["CrossEntropyWithTerm", "cross_entropy"]
+
+
+SMOOTHED_ROWS = """
+import torch
+from torch import nn
+
+class SmoothCrossEntropyLoss(nn.Module):
+    def __init__(self, label_smoothing, vocab_size, ignore_index=-100):
+        super().__init__()
+        self.label_smoothing, self.vocab_size, self.ignore_index = label_smoothing, vocab_size, ignore_index
+
+    def forward(self, input, target):
+        kept = target != self.ignore_index
+        q = nn.functional.one_hot(target.long(), self.vocab_size).float()
+        p = (1 - self.label_smoothing) * q + self.label_smoothing / self.vocab_size
+        return -(p * input.log_softmax(-1)).sum(-1)[kept].sum() / {counted}
+"""
+
+
+def test_a_loss_may_look_up_the_class_that_it_ignores() -> None:
+    """What is ignored is one of its classes: it is given no other number."""
+    assert read_pins(SMOOTHED_ROWS.format(counted="kept.sum()"))["cross_entropy"].everywhere
+    assert not read_pins(SMOOTHED_ROWS.format(counted="kept.numel()"))["cross_entropy"].everywhere
+
+
+BOTH = """
+import torch
+
+def top_k_top_p_logits(logits, top_k, top_p, fill_value=-1e8):
+    if top_k > 0:
+        logits = logits.masked_fill(logits < logits.topk(min(top_k, logits.size(-1)))[0][..., -1, None], fill_value)
+    if top_p > 0.0:
+        ordered, places = logits.sort(descending=True)
+        removed = ordered.softmax(-1).cumsum(-1) > top_p
+        removed[..., 1:] = removed[..., :-1].clone()
+        removed[..., 0] = False
+        {remove}
+    return logits
+"""
+
+
+def test_a_filter_by_both_may_demand_both_and_be_off_at_zero() -> None:
+    right = "logits = logits.masked_fill(removed.scatter(1, places, removed), fill_value)"
+    pins = read_pins(BOTH.format(remove=right))
+    assert {name: pin.everywhere for name, pin in pins.items()} == {"top_k_filter": True, "top_p_filter": True}
+    scope: dict[str, Any] = {}
+    exec(BOTH.format(remove=right), scope)
+    offered = bind(
+        "functions/top_p_of_both", scope["top_k_top_p_logits"], rows="[R,V]", removed="a large negative number"
+    )
+    with pytest.raises(NotOffered, match="0 turns it off"):
+        offered(torch.randn(2, 3), 0.0)
+
+
+def test_a_filter_that_mixes_rows_is_not_read_row_by_row() -> None:
+    pins = read_pins(BOTH.format(remove="logits = logits.index_fill(-1, places[removed], fill_value)"))
+    assert {name: pin.everywhere for name, pin in pins.items()} == {"top_k_filter": True, "top_p_filter": False}
+    assert pins["top_p_filter"].readings["rows"] != "one row"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -11,7 +13,7 @@ import torch
 from torch import Tensor
 
 from veriformer.verify.forms.candidate import Candidate
-from veriformer.verify.forms.form import Form, Match, Readings
+from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
 from veriformer.verify.forms.score_domains import LOG_PROBS, PROBS, TAKES, as_scores, back, domain_of, told
 from veriformer.verify.forms.signatures import LOGITS
 
@@ -37,8 +39,11 @@ def of_rows(form: Form) -> Form:
 
     def bind(candidate: Candidate, readings: Readings) -> Callable[..., Any]:
         filtered = form.bind(candidate, readings)
+        off_at_zero = functools.cache(lambda: form.operation == "top_p_filter" and _keeps_all(filtered, readings))
 
         def call(logits: Tensor, *arguments: Any, **given: Any) -> Any:
+            if 0 in (*arguments[:1], given.get("p")) and off_at_zero():
+                raise NotOffered("p: 0 turns it off")
             domain = readings.get("takes", TAKES[0])
             scores = as_scores(logits, domain)
             found = _filtered(filtered, readings, scores, *arguments, **given)
@@ -48,6 +53,15 @@ def of_rows(form: Form) -> Form:
         return call
 
     return replace(form, match=match, bind=bind, settled=lambda filtered: settle_ties(filtered, form.operation))
+
+
+def _keeps_all(filtered: Callable[..., Any], readings: Readings) -> bool:
+    """Return whether a nucleus of 0 keeps every token, as in code that filters where p > 0."""
+    scores = as_scores(torch.tensor([[0.0, 2.0, 1.0]]), readings.get("takes", TAKES[0]))
+    try:
+        return bool((_filtered(filtered, readings, scores, 0.0) > _LEAST).all())
+    except Exception:  # refused, for whatever reason
+        return False
 
 
 _EQUAL, _KEPT = 64, 32
@@ -70,13 +84,21 @@ _FILTERING = {"top_p_filter": 0.5}
 """By operation, what its options are that some of three classes are removed; 1 where none is named."""
 
 
+_MOST = 3
+"""Arguments beside the logits that a filter is tried with, each of them k or p."""
+
+
 def _rows(candidate: Candidate, operation: str) -> tuple[str, ...]:
     """Return the readings of rows: one at a time only for code that does not filter two rows together, and without
     leading axes only for code that does not filter one."""
-    needed = [name for name, p in candidate.parameters.items() if p.default is p.empty]
-    given = dict.fromkeys(needed[1:], _FILTERING.get(operation, 1))
+    _, *needed = [name for name, p in candidate.parameters.items() if p.default is p.empty] or [""]
+    own = _FILTERING.get(operation, 1)
 
     def filters(x: Tensor) -> bool:
+        every = itertools.product(dict.fromkeys((own, x.shape[-1])), repeat=len(needed[:_MOST]))
+        return any(answers(x, dict(zip(needed, values, strict=False))) for values in every)
+
+    def answers(x: Tensor, given: dict[str, Any]) -> bool:
         try:
             found = candidate.thing(x, **given)
         except Exception:  # refused, for whatever reason

@@ -58,6 +58,9 @@ SIZES: dict[str, str] = {name: size for size, names in _SIZES.items() for name i
 _INNER_BESIDE_WIDTH = ("hidden_dim", "hidden", "d_hidden", "hidden_size", "num_hiddens")
 """Names of the width, which are those of the hidden layer where the width has another name beside them."""
 
+_KV_BESIDE_HEADS = ("n_local_heads", "num_local_heads")
+"""Names of a number of heads that is that of keys and values where the number of heads has another name beside it."""
+
 _COUNTS = frozenset(("n", "num", "number", "count", "nb", "no"))
 _WIDTHS = frozenset(("d", "dim", "dims", "dimension", "size", "width", "features"))
 _INPUTS = frozenset(("input", "inputs", "inp", "in"))
@@ -123,6 +126,8 @@ def size_of(name: str, beside: Collection[str] = ()) -> str:
     others = [other for other in beside if other != name and other not in _INNER_BESIDE_WIDTH]
     if name in _INNER_BESIDE_WIDTH and any(_size(other) == "width" for other in others):
         return "inner"
+    if name in _KV_BESIDE_HEADS and any(_size(other) == "heads" for other in others if other not in _KV_BESIDE_HEADS):
+        return "kv_heads"
     known = _size(name)
     if known or not (owner := owner_of(name, beside)):
         return known

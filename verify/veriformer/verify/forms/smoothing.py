@@ -86,7 +86,7 @@ def match_of(candidate: Candidate, call: Mapping[str, str], options: Mapping[str
             "gives": GIVES[2:] if distribution else GIVES[:2],
             "reduction": REDUCTIONS[:1] if distribution or "reduction" in options else REDUCTIONS,
             "shape": (*SHAPES[:2], SHAPES[3]) if distribution else SHAPES[:3],
-            **({"ignored": IGNORED} if "ignored" in options and not several else {}),
+            **({"ignored": IGNORED} if "ignored" in options else {}),
         },
         ("the cross-entropy of its distribution is formed by the suite",) if distribution else (),
     )

@@ -95,12 +95,14 @@ class Fitting:
     """The calls of one operation by one signature, drawn once for all readings that share it.
 
     avoided: names of features that no call has. most: so many numbers a call has at most, where what code does with
-    them is not known. answers: the format in which some reading was answered, which is asked for alone from then on.
+    them is not known. drawn: how many calls there are beside the plain ones. answers: the format in which some reading
+    was answered, which is asked for alone from then on.
     """
 
     operation: OpInfo
     avoided: frozenset[str] = frozenset()
     most: float = math.inf
+    drawn: int = DRAWN
     calls: dict[Any, list[Call]] = field(default_factory=dict)
     answers: list[str] = field(default_factory=list)
 
@@ -220,7 +222,7 @@ class Fitting:
         if key not in self.calls:
             drawn = [
                 *_draws(self.operation, target, dtype, "sample_basic", PLAIN),
-                *_draws(self.operation, target, dtype, "sample", DRAWN),
+                *_draws(self.operation, target, dtype, "sample", self.drawn),
             ]
             self.calls[key] = [call for call in drawn if call.numbers <= self.most]
         return self.calls[key]

@@ -11,7 +11,7 @@ from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.conventions import opposed
 from veriformer.verify.forms.form import UNKNOWN, Fit, Form, Match, Unfit
 from veriformer.verify.operations.registry import OPERATIONS
-from veriformer.verify.recognition.fitting import Fitting
+from veriformer.verify.recognition.fitting import DRAWN, Fitting
 from veriformer.verify.targets.claims import KNOWN_CONVENTIONS
 
 _T = TypeVar("_T")
@@ -48,6 +48,10 @@ class Reading:
     readings: Mapping[str, str]
     conventions: Mapping[str, str]
     fit: Fit
+
+
+_MORE_DRAWN = 4 * DRAWN
+"""Calls that are drawn where fewer do not tell how something is read."""
 
 
 def nearest(
@@ -105,6 +109,8 @@ def _nearest(
     untold = [name for name in form.told_by if name in unasked or (name not in pins and _is_tied(best, name, tried))]
     if not untold:
         return best
+    if fitting.drawn == DRAWN:  # perhaps others tell it
+        return _nearest(form, candidate, match, pinned, replace(fitting, calls={}, drawn=_MORE_DRAWN))
     without = tried((dict(best.conventions), {**best.readings, **dict.fromkeys(untold, UNKNOWN)}), 1)
     if not without.fit.answered:  # it is asked for in every call: each of them tells it, where not all is right by all
         others = [

@@ -20,6 +20,10 @@ def _beside_tokens(given: dict[str, Any], readings: Readings) -> dict[str, Any]:
     return {"ids": torch.zeros(*logits.shape[:-1], 1, dtype=torch.int64), **given}
 
 
+def _beside_all(given: dict[str, Any], readings: Readings) -> dict[str, Any]:
+    return {"all": given["logits"].shape[-1], **_beside_tokens(given, readings)}
+
+
 TOP_K = Known(
     "top_k_filter",
     words_of("top k logits", "top k filter", "top k filtering", "topk filter", "filter top k", "top k"),
@@ -56,8 +60,8 @@ BOTH_P = Known(
     _BOTH,
     {**_Z, "p": ("top_p", "p")},
     conventions=("choice.ties",),
-    filled=_IDS,
-    arrange=_beside_tokens,
+    filled={**_IDS, "all": ("top_k", "k")},
+    arrange=_beside_all,
     says="top_k_top_p_filtering(logits, top_k, top_p): its top_p",
     beside=True,
 )

@@ -21,12 +21,13 @@ from veriformer.verify.forms.causality import CAUSALITY
 from veriformer.verify.forms.construction import built, scaled, takes_size
 from veriformer.verify.forms.conventions import MASKS
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings, Unfit
-from veriformer.verify.forms.heads import FUSED, MASK_AXES, Projections, projections, split_heads
+from veriformer.verify.forms.heads import FUSED, Projections, projections, split_heads
 from veriformer.verify.forms.holding import Holder, called, first
 from veriformer.verify.forms.layer_arguments import BATCH, TABLES, UNTURNED, arguments_of
 from veriformer.verify.forms.layer_caches import Pieces, find_cached_way
 from veriformer.verify.forms.layer_causality import find_causal_flag, tenable_causality
 from veriformer.verify.forms.layer_sizes import HEADS, WIDTH, batch_for, length_for, own_flags, sizes_of
+from veriformer.verify.forms.mask_axes import tenable_axes
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.own_tables import settle_turning, turn_alike
 from veriformer.verify.forms.rotation import ROWS
@@ -83,7 +84,8 @@ def _match(candidate: Candidate) -> Match | None:
     told += settled
     readings |= {"rows": ROWS} if settled and "places" in names else {}
     if "mask" in names:
-        readings |= {"mask": MASKS, "mask_axes": MASK_AXES}
+        axes = tenable_axes(candidate, instance, names, readings["causal"][0])
+        readings |= {"mask": MASKS, "mask_axes": axes}
     if found.fused or "kv" in found.maps:
         readings["joined"] = FUSED
     if not _has_heads(candidate) and takes_size(candidate, "head_dim") and "o" in found.maps:

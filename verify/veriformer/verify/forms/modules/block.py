@@ -27,6 +27,7 @@ from veriformer.verify.forms.layer_arguments import BATCH, TABLES, UNTURNED, arg
 from veriformer.verify.forms.layer_caches import Pieces, find_cached_way
 from veriformer.verify.forms.layer_causality import tenable_causality
 from veriformer.verify.forms.layer_sizes import HEADS, WIDTH, batch_for, length_for, sizes_of
+from veriformer.verify.forms.mask_axes import tenable_axes
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.own_tables import refuse_turning
 from veriformer.verify.forms.two_layers import ACTIVATIONS, OTHER_ACTIVATIONS
@@ -64,7 +65,8 @@ def _match(candidate: Candidate) -> Match | None:
     if kept := find_cached_way(candidate, instance, names, readings["causal"][0]):
         readings["cached"] = kept
     if "mask" in names:
-        readings |= {"mask": MASKS[:3], "mask_axes": MASK_AXES[:4]}
+        axes = tenable_axes(candidate, instance, names, readings["causal"][0], MASK_AXES[:4])
+        readings |= {"mask": MASKS, "mask_axes": axes}
     if found.attention.fused:
         readings["joined"] = FUSED
     if has_tables(names):
@@ -160,9 +162,10 @@ def _other(
     *,
     num_heads: int,
     parallel: bool = False,
+    between: bool = False,
     **given: Any,
 ) -> Tensor:
-    """A block with another activation, or whose branches read the same stream."""
+    """A block with another activation, whose branches read the same stream, or with the second norm in the stream."""
 
     def norm(place: str, x: Tensor) -> Tensor:
         shape = (x.shape[-1],)
@@ -182,6 +185,9 @@ def _other(
         h = norm("norm1", x + attention(x))
         return norm("norm2", h + network(h))
     h = x + attention(norm("norm1", x))
+    if between:
+        h = norm("norm2", h)
+        return h + network(h)
     return h + network(norm("norm2", x if parallel else h))
 
 
@@ -196,6 +202,10 @@ FORM = Form(
         **{f"{name} for its activation": partial(_other, function) for name, function in OTHER_ACTIVATIONS.items()},
         **{
             f"its branches side by side, with {name}": partial(_other, function, parallel=True)
+            for name, function in ACTIVATIONS.items()
+        },
+        **{
+            f"its second norm in the residual stream, with {name}": partial(_other, function, between=True)
             for name, function in ACTIVATIONS.items()
         },
     },
