@@ -191,14 +191,29 @@ class EncoderLayer(nn.Module):
         q, k, v = self.qkv(self.pre_norm(src)).unflatten(-1, (3, self.nhead, -1)).movedim(-3, 0).transpose(2, 3)
         y = nn.functional.scaled_dot_product_attention(q, k, v)
         src = src + self.proj({merged})
-        src = self.norm1(src)
-        return src + self.linear2(nn.functional.gelu(self.linear1(src)))
+        {then}
 """
+STREAM = "src = self.norm1(src); return src + self.linear2(nn.functional.gelu(self.linear1(src)))"
+HALVED = "return src + 0.5 * self.linear2(nn.functional.gelu(self.linear1(self.norm1(src))))"
+USUAL = "return src + self.linear2(nn.functional.gelu(self.linear1(self.norm1(src))))"
+MERGED = "y.transpose(1, 2).flatten(2)"
+MIXED = "y.flatten(2).reshape(src.shape)"
 
 
-def test_a_norm_in_the_residual_stream_is_another_block_and_its_fault_is_told() -> None:
-    right = recognise_text(MIDWAY.format(merged="y.transpose(1, 2).flatten(2)"))
-    assert not right.pins
-    assert "its second norm in the residual stream" in right.refused[0].reason
-    (wrong,) = recognise_text(MIDWAY.format(merged="y.flatten(2).reshape(src.shape)")).pins
-    assert (wrong.operation, wrong.everywhere) == ("transformer_block", False)
+def test_a_norm_in_the_residual_stream_is_another_block() -> None:
+    found = recognise_text(MIDWAY.format(merged=MERGED, then=STREAM))
+    assert not found.pins
+    assert "its second norm in the residual stream" in found.refused[0].reason
+
+
+@pytest.mark.parametrize(("merged", "then"), [(MERGED, HALVED), (MIXED, STREAM)])
+def test_a_block_that_is_hardly_ever_right_may_be_another_architecture(merged: str, then: str) -> None:
+    found = recognise_text(MIDWAY.format(merged=merged, then=then))
+    assert not found.pins
+    assert [(one.named, "another architecture" in one.reason) for one in found.refused] == [(True, True)]
+
+
+@pytest.mark.parametrize(("merged", "right"), [(MERGED, True), (MIXED, False)])
+def test_a_block_with_a_known_fault_is_judged(merged: str, right: bool) -> None:
+    (pin,) = recognise_text(MIDWAY.format(merged=merged, then=USUAL)).pins
+    assert (pin.operation, pin.everywhere) == ("transformer_block", right)

@@ -72,8 +72,11 @@ def option_names(parameters: Mapping[str, inspect.Parameter]) -> dict[str, str]:
     return {role: name for role, name in found.items() if name}
 
 
-def match_of(candidate: Candidate, call: Mapping[str, str], options: Mapping[str, str]) -> Match:
-    """Return the match with the readings to try."""
+def match_of(
+    candidate: Candidate, call: Mapping[str, str], options: Mapping[str, str], *, looks_up: bool = False
+) -> Match:
+    """Return the match with the readings to try. looks_up: whether it looks up the class that it ignores among others;
+    of a loss that is told no classes it is tried."""
     domain = domain_of(candidate, (call["logits"],)) if "logits" in call else ""
     over = (domain,) if domain in TAKES[:2] else TAKES[:2]
     several = "classes" in options and "ignored" in options
@@ -86,7 +89,7 @@ def match_of(candidate: Candidate, call: Mapping[str, str], options: Mapping[str
             "gives": GIVES[2:] if distribution else GIVES[:2],
             "reduction": REDUCTIONS[:1] if distribution or "reduction" in options else REDUCTIONS,
             "shape": (*SHAPES[:2], SHAPES[3]) if distribution else SHAPES[:3],
-            **({"ignored": IGNORED} if "ignored" in options else {}),
+            **({"ignored": (IGNORED[looks_up],) if several else IGNORED} if "ignored" in options else {}),
         },
         ("the cross-entropy of its distribution is formed by the suite",) if distribution else (),
     )

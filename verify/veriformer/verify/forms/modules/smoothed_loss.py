@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from veriformer.verify.forms.added_terms import with_squared_normaliser
@@ -12,10 +13,21 @@ from veriformer.verify.forms.candidate import Candidate, words
 from veriformer.verify.forms.construction import built
 from veriformer.verify.forms.form import Form, Match, Readings, Unfit
 from veriformer.verify.forms.signatures import default_of, roles
-from veriformer.verify.forms.smoothing import SCORES, SMOOTH, TARGETS, Smoothing, loss_of, match_of, option_names
+from veriformer.verify.forms.smoothing import (
+    SCORES,
+    SMOOTH,
+    TARGETS,
+    Smoothing,
+    loss_of,
+    match_of,
+    option_names,
+)
 
 _LOSSES = frozenset(("entropy", "crossentropy", "ce", "nll", "xent"))
 """Words of a loss, which may be smoothed where its constructor says so."""
+
+
+_CLASSES = 6
 
 
 def _match(candidate: Candidate) -> Match | None:
@@ -31,10 +43,26 @@ def _match(candidate: Candidate) -> Match | None:
     found = option_names(candidate.constructor)
     if "smoothing" not in found:
         raise Unfit("its constructor has no smoothing by a name that is known")
-    made = _made(candidate, found, {"classes": 6, "smoothing": 0.1, "ignored": 5})
+    made = _made(candidate, found, {"classes": _CLASSES, "smoothing": 0.1, "ignored": _CLASSES - 1})
     if not isinstance(made, nn.Module) or next(made.parameters(), None) is not None:
         return None
-    return match_of(candidate, call, found)
+    told = {"classes", "ignored"} <= found.keys() and call.keys() == {"logits", "target"}
+    return match_of(candidate, call, found, looks_up=told and _looks_up(candidate, call, found))
+
+
+def _looks_up(candidate: Candidate, call: Mapping[str, str], found: Mapping[str, str]) -> bool:
+    """Return whether a loss over so many classes takes what it ignores for one of them, and no other number."""
+
+    def answers(ignored: int) -> bool:
+        loss = _made(candidate, found, {"classes": _CLASSES, "smoothing": 0.1, "ignored": ignored})
+        given = {"logits": torch.zeros(2, _CLASSES).log_softmax(-1), "target": torch.tensor([1, ignored])}
+        try:
+            loss(**{name: given[role] for role, name in call.items()})
+        except Exception:  # refused, for whatever reason
+            return False
+        return True
+
+    return answers(_CLASSES - 1) and not answers(-100)
 
 
 _LENGTHS = {"lengths": ("lengths", "seq_lengths", "target_lengths", "lens", "seq_lens")}
