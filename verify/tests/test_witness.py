@@ -27,6 +27,7 @@ from veriformer.verify.findings.compositions import (
     BY_SORT,
     MASKED_BY_THE_LOWEST,
     SOFTMAX_AND_PRODUCTS,
+    TIMES_A_MASK,
     TOP_LEFT,
 )
 from veriformer.verify.findings.inquiry import Inquiry
@@ -215,6 +216,19 @@ def test_a_row_of_nothing_is_nan_in_the_composition() -> None:
     found = results("composed_attention", "attention", "empty_row", dtype="fp32")
     (one,) = told(found)
     assert (one.weight, one.witness) == (Weight.WEAKNESS, SOFTMAX_AND_PRODUCTS)
+
+
+def masked_by_a_product(logits: Any, target: Any, *, ignore_index: int = -100, reduction: str = "mean") -> Any:
+    kept = target != ignore_index
+    q = F.one_hot(target.where(kept, 0).long(), logits.shape[-1]).to(logits.dtype) * kept[..., None]
+    losses = -(q * logits.log_softmax(-1)).sum(-1) * kept
+    return losses if reduction == "none" else losses.sum() / (kept.sum() if reduction == "mean" else 1)
+
+
+def test_an_ignored_loss_that_is_no_number_stays_so_by_a_product() -> None:
+    found = results("masked_by_a_product", "cross_entropy", "ignored", dtype="fp32")
+    (one,) = told(found)
+    assert (one.weight, one.witness) == (Weight.WEAKNESS, TIMES_A_MASK)
 
 
 def aligned_top_left(q: Any, k: Any, v: Any, *, is_causal: bool = False) -> Any:

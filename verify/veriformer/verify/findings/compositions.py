@@ -21,6 +21,7 @@ Operation = Callable[..., Any]
 SOFTMAX_AND_PRODUCTS = "PyTorch's composition of softmax and products"
 MASKED_BY_THE_LOWEST = "PyTorch's composition with the lowest number for what is hidden"
 OVER_PROBABILITIES = "torch.nn.functional.cross_entropy over probabilities"
+TIMES_A_MASK = "a composition that multiplies each loss by its mask"
 BY_TWO_LOSSES = "a composition of two losses, as label smoothing is mostly written"
 TOP_LEFT = "torch.nn.functional.scaled_dot_product_attention with is_causal"
 BY_POWERS = "a composition with torch.tanh and torch.pow, as GPT-2's code has it"
@@ -43,6 +44,7 @@ def compositions(operation: str, peer: Operation | None) -> Iterator[tuple[str, 
         yield TOP_LEFT, _aligned_top_left(peer)
     if operation == "cross_entropy":
         yield OVER_PROBABILITIES, _over_probabilities
+        yield TIMES_A_MASK, partial(_over_probabilities, selected=False)
         yield BY_TWO_LOSSES, _of_two_losses
     if operation == "gelu":
         yield BY_POWERS, _gelu
@@ -124,15 +126,20 @@ def _over_probabilities(
     ignore_index: int = -100,
     label_smoothing: float = 0.0,
     reduction: str = "mean",
+    selected: bool = True,
 ) -> Tensor:
-    """Cross-entropy of class indices as that of one-hot rows: 0 · log 0 is NaN where a class has no probability."""
+    """Cross-entropy of class indices as that of one-hot rows: 0 · log 0 is NaN where a class has no probability.
+
+    selected: whether losses of ignored targets are put to 0, and not multiplied by it, which leaves NaN.
+    """
     if target.is_floating_point():
         kept, rows = torch.ones(logits.shape[:-1], dtype=torch.bool), target.to(logits.dtype)
     else:
         kept = target != ignore_index
         rows = F.one_hot(target.where(kept, 0).long(), logits.shape[-1]).to(logits.dtype)
     smoothed = (1 - label_smoothing) * rows + label_smoothing / logits.shape[-1]
-    losses = torch.where(kept, -(smoothed * logits.log_softmax(-1)).sum(-1), 0.0)
+    losses = -(smoothed * logits.log_softmax(-1)).sum(-1)
+    losses = torch.where(kept, losses, 0.0) if selected else losses * kept
     return losses if reduction == "none" else losses.sum() / (kept.sum() if reduction == "mean" else 1)
 
 
