@@ -88,3 +88,37 @@ def test_a_table_that_is_kept_for_another_number_of_texts_is_not_taken_for_one()
     assert read_pins(KEPT.replace("AXES", ""))["sinusoidal_encoding"].everywhere
     (refused,) = recognise_text(KEPT.replace("AXES", "[1:]")).refused
     assert "results have another shape" in refused.reason
+
+
+SET_BY_NAME = """
+from dataclasses import dataclass
+
+from torch import nn
+
+@dataclass
+class ModelArgs:
+    dim: int = 4096
+    hidden_dim: int = 1024
+    flash: bool = False
+
+    def __init__(self, **kwargs):
+        for name, value in kwargs.items():
+            if hasattr(self, name):
+                setattr(self, name, value)
+
+class FeedForward(nn.Module):
+    def __init__(self, args: ModelArgs):
+        super().__init__()
+        self.flash = args.flash
+        self.w1, self.w3 = (nn.Linear(args.dim, args.hidden_dim, bias=False) for _ in range(2))
+        self.w2 = nn.Linear(args.hidden_dim, args.dim, bias=False)
+
+    def forward(self, x):
+        return self.w2(nn.functional.silu(self.w1(x)) * self.w3(x))
+"""
+
+
+def test_a_config_may_set_its_entries_by_their_names() -> None:
+    found = recognise_text(SET_BY_NAME)
+    assert [(pin.operation, pin.everywhere) for pin in found.pins] == [("swiglu", True)]
+    assert not found.refused

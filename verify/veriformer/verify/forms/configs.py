@@ -193,6 +193,11 @@ def _declared(candidate: Candidate) -> Any:
     return found[0] if len(found) == 1 else None
 
 
+def _says(kind: Any, parameters: Mapping[str, inspect.Parameter], name: str) -> bool:
+    """Return whether a class of configs has a value of its own for an entry."""
+    return _has_default(parameters[name]) if name in parameters else hasattr(kind, name)
+
+
 def _constructed(kind: Any, sizes: Mapping[str, Any], given: Mapping[str, Any], meanings: Meanings) -> Any:
     """A config that its class makes: by the arguments of its constructor, and by what that reads of its keywords."""
     parameters = inspect.signature(kind).parameters
@@ -200,6 +205,7 @@ def _constructed(kind: Any, sizes: Mapping[str, Any], given: Mapping[str, Any], 
     code = getattr(kind.__init__, "__code__", None)
     if code is not None and len(names) < len(parameters):
         names += [name for name in code.co_consts if isinstance(name, str) and name.isidentifier()]
+        names += [name for name in inspect.get_annotations(kind) if name not in names]  # set by their names
     fields: dict[str, Any] = {}
     known = {name: meaning(meanings, BUILT, name) for name in names}
     for name, as_known in known.items():
@@ -209,7 +215,7 @@ def _constructed(kind: Any, sizes: Mapping[str, Any], given: Mapping[str, Any], 
             fields[name] = VALUES[as_known]
         elif name in parameters and chooses_dtype(name, parameters[name].default, sizes):
             fields[name] = sizes[DTYPE]
-        elif size_of(as_known, known.values()) in CONSTANTS and name in parameters and _has_default(parameters[name]):
+        elif size_of(as_known, known.values()) in CONSTANTS and _says(kind, parameters, name):
             continue
         elif size_of(as_known, known.values()) in sizes:
             fields[name] = sizes[size_of(as_known, known.values())]
