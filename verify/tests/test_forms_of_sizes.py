@@ -6,6 +6,8 @@ from pathlib import Path
 
 from tests.source_texts import read_pins, recognise_text
 from veriformer.verify.forms.binding import bound
+from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.construction import built
 from veriformer.verify.recognition.candidates import resolved
 from veriformer.verify.targets.source_files import module_of
 
@@ -109,7 +111,7 @@ class ModelArgs:
 class FeedForward(nn.Module):
     def __init__(self, args: ModelArgs):
         super().__init__()
-        self.flash = args.flash
+        self.args = args
         self.w1, self.w3 = (nn.Linear(args.dim, args.hidden_dim, bias=False) for _ in range(2))
         self.w2 = nn.Linear(args.hidden_dim, args.dim, bias=False)
 
@@ -118,7 +120,10 @@ class FeedForward(nn.Module):
 """
 
 
-def test_a_config_may_set_its_entries_by_their_names() -> None:
-    found = recognise_text(SET_BY_NAME)
-    assert [(pin.operation, pin.everywhere) for pin in found.pins] == [("swiglu", True)]
-    assert not found.refused
+def test_a_config_may_set_its_entries_by_their_names(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(SET_BY_NAME)
+    module = module_of(file)
+    network = built(Candidate("FeedForward", module.FeedForward, module), {"width": 8, "inner": 6})
+    assert isinstance(network.args, module.ModelArgs)
+    assert (network.w1.in_features, network.w1.out_features) == (8, 6)
