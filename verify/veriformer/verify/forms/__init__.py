@@ -38,9 +38,6 @@ declares
 ``closed``
     Whether whatever it matches is the operation or one of the rivals, however far its results are off: by its parts,
     which nothing else has. A match by name says it where the name has no word that is not the operation's.
-``varied``
-    Whether many other architectures go by its name and have its parts: what no reading makes right in a quarter of
-    the calls is judged only where a known fault explains it.
 ``told_by``
     By the name of a reading without which it can be bound, whether a call, by the other readings, tells its values
     apart. Where no call that was answered does, none is taken, and what it is about is not provided: nobody is accused

@@ -123,7 +123,6 @@ class Form:
     bind: Callable[[Candidate, Readings], Callable[..., Any]]
     conventions: tuple[str, ...] = ()
     closed: bool = False
-    varied: bool = False
     beside: bool = False
     general: bool = False
     neutral: tuple[str, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Mapping
 
 from veriformer.verify.forms.candidate import words
@@ -143,6 +144,7 @@ def owner_of(name: str, beside: Collection[str]) -> str:
     return f"{owner}_" if measured and shared and owner not in _WORDS else ""
 
 
+@functools.cache
 def _size(name: str) -> str:
     """By the whole name, which is the surer, else by its words, else by the name that it is without whose it is."""
     known = SIZES.get(name, SIZES.get(name.lower(), "")) or _by_words(name)

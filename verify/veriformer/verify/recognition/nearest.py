@@ -109,8 +109,12 @@ def _nearest(
     untold = [name for name in form.told_by if name in unasked or (name not in pins and _is_tied(best, name, tried))]
     if not untold:
         return best
-    if fitting.drawn == DRAWN:  # perhaps others tell it
-        return _nearest(form, candidate, match, pinned, replace(fitting, calls={}, drawn=_MORE_DRAWN))
+    if drawn is None:  # perhaps other calls tell it
+        open_ = {*untold, *LATER}
+        left = {name: x if name in open_ else (best.readings[name],) for name, x in match.readings.items()}
+        more = replace(fitting, calls={}, drawn=_MORE_DRAWN)
+        found = _nearest(form, candidate, replace(match, readings=left), pinned, more)
+        return replace(found, match=replace(found.match, readings=match.readings))
     without = tried((dict(best.conventions), {**best.readings, **dict.fromkeys(untold, UNKNOWN)}), 1)
     if not without.fit.answered:  # it is asked for in every call: each of them tells it, where not all is right by all
         others = [

@@ -30,9 +30,6 @@ SHARE = 0.1
 """A named candidate is taken for the operation where its nearest reading is near, or gives such a share of the
 numbers."""
 
-SELDOM = 4
-"""What many architectures go by the name of is judged where one in so many calls is right at least."""
-
 LEAST_ANSWERED = 8
 """A candidate that is wrong in some calls is accused only where it answers one in so many of them at least."""
 
@@ -217,10 +214,6 @@ def _against(found: Reading) -> str:
         return f"it refuses {fit.raised} of the calls that it could take, and answers {fit.answered}: {fit.error[:160]}"
     if LEAST_ANSWERED * fit.answered < fit.calls:
         return f"it answers {fit.answered} of {fit.calls} calls and is right in {fit.right}, which tells too little"
-    if found.form.varied and SELDOM * fit.right < fit.answered:
-        return (
-            "no reading of its parts gives its results, nor does one with a known fault: it may be another architecture"
-        )
     if found.match.named and _near(found):
         return ""
     how = f"the nearest reading gives {fit.share:.0%} of the numbers and explains {fit.closeness:.0%} of their variance"

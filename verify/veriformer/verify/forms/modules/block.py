@@ -198,7 +198,6 @@ FORM = Form(
     neutral=("norm", "norms", "causal", "joined", "mask_axes", "batch", "tables", "cached"),
     told_by={"mask": mask_told},
     closed=True,
-    varied=True,
     rivals={
         **{f"{name} for its activation": partial(_other, function) for name, function in OTHER_ACTIVATIONS.items()},
         **{
