@@ -234,13 +234,17 @@ def test_an_ignored_loss_that_is_no_number_stays_so_by_a_product() -> None:
 def aligned_top_left(q: Any, k: Any, v: Any, *, is_causal: bool = False) -> Any:
     """Attention by the operator alone where there are more queries than keys, which it aligns at the first of both."""
     mask = impl.causal_mask(q.shape[-2], k.shape[-2]) if is_causal and q.shape[-2] <= k.shape[-2] else None
-    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=is_causal and mask is None)
+    own = is_causal and mask is None
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=own, enable_gqa=True)
 
 
 def test_more_queries_than_keys_are_aligned_as_the_operator_has_it() -> None:
-    found = results("aligned_top_left", "attention", "empty_row", "causality", "alignment", dtype="fp32")
-    (one,) = told(found)
-    assert (one.weight, one.witness) == (Weight.WEAKNESS, TOP_LEFT)
+    """The mean of all values, where the lowest number masks, is often about as far off."""
+    row = CheckRun(next(one for one in checks() if one.requirement.slug == "attention.empty_row"), "fp32")
+    target = wrap(SimpleNamespace(attention=aligned_top_left))
+    found = survey(row, target, "slug", examples=60, seconds=20.0)
+    witnesses = list(witness._witnesses("attention", target, half=False))
+    assert {witness._witness_of(one, witnesses) for one in found if one.failed} == {MASKED_BY_THE_LOWEST, TOP_LEFT}
 
 
 def test_an_exception_for_calls_never_answered_narrows_the_domain() -> None:
