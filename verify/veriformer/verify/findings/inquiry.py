@@ -82,8 +82,8 @@ class Inquiry:
             rows = [row for _, settled in tied for row in settled]
             found.append(of_ties(finding(tied[0][0], Known(), rows)))
         told = {key for one in found for key in one.rows}
-        tied, untold = by_ties([result for result in self.results if result.key not in told], self.results)
-        return [*found, *map(of_ties, plain(tied)), *plain(untold)]
+        tied_alone, untold = by_ties([result for result in self.results if result.key not in told], self.results)
+        return [*found, *map(of_ties, plain(tied_alone)), *plain(untold)]
 
     def _with_pooled(self, causes: Sequence[Cause], shared: list[list[Result]]) -> list[list[Result]]:
         """The same with the rows whose examples are judged together, each under the cause that it fails by."""

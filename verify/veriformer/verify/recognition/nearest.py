@@ -113,8 +113,8 @@ def _nearest(
         open_ = {*untold, *LATER}
         left = {name: x if name in open_ else (best.readings[name],) for name, x in match.readings.items()}
         more = replace(fitting, calls={}, drawn=_MORE_DRAWN)
-        found = _nearest(form, candidate, replace(match, readings=left), pinned, more)
-        return replace(found, match=replace(found.match, readings=match.readings))
+        another = _nearest(form, candidate, replace(match, readings=left), pinned, more)
+        return replace(another, match=replace(another.match, readings=match.readings))
     without = tried((dict(best.conventions), {**best.readings, **dict.fromkeys(untold, UNKNOWN)}), 1)
     if not without.fit.answered:  # it is asked for in every call: each of them tells it, where not all is right by all
         others = [
