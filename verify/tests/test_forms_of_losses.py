@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tests.source_texts import read_pins, recognise_text
-from veriformer.verify.forms.added_terms import SQUARED_NORMALISER
+from veriformer.verify.forms.added_terms import SQUARED_NORMALISER, with_squared_normaliser
 from veriformer.verify.forms.binding import bind
 from veriformer.verify.forms.form import NotOffered
 from veriformer.verify.forms.score_domains import as_scores
@@ -460,7 +460,7 @@ class SmoothCrossEntropyLoss(nn.Module):
 
 
 def test_a_loss_may_look_up_the_class_that_it_ignores() -> None:
-    """What is ignored is one of its classes: it is given no other number."""
+    """Given another number than that of a class, it raises."""
     assert read_pins(SMOOTHED_ROWS.format(counted="kept.sum()"))["cross_entropy"].everywhere
     assert not read_pins(SMOOTHED_ROWS.format(counted="kept.numel()"))["cross_entropy"].everywhere
 
@@ -498,3 +498,11 @@ def test_a_filter_that_mixes_rows_is_not_read_row_by_row() -> None:
     pins = read_pins(BOTH.format(remove="logits = logits.index_fill(-1, places[removed], fill_value)"))
     assert {name: pin.everywhere for name, pin in pins.items()} == {"top_k_filter": True, "top_p_filter": False}
     assert pins["top_p_filter"].readings["rows"] != "one row"
+
+
+def test_a_loss_that_rounds_has_no_term_added() -> None:
+    def rounded(logits: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.cross_entropy(logits, target) * (1 + 2.0**-24)
+
+    assert not with_squared_normaliser(rounded)
+    assert list(with_squared_normaliser(lambda z, y: rounded(z, y) + 1e-4 * z.logsumexp(-1).square().mean()))

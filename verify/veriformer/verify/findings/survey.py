@@ -94,8 +94,8 @@ def survey(
     The time is the processor's, from the end of the first example: what that loads is no slowness of the target.
 
     With the seed of a run the first are those that the row itself began with. together: gathers what a row is judged by
-    whose examples are judged together. only_ordinary: whether examples with other calls are left out. until_failed: up
-    to how many examples are drawn while none has failed, in further so many seconds for each of ``examples``.
+    whose examples are judged together. only_ordinary: whether examples with other calls are left out. until_failed:
+    examples that are drawn at most while none has failed, in a time that grows with their number.
     """
     found: list[Example] = []
     until = math.inf if seconds > 0 else 0.0

@@ -14,6 +14,10 @@ from veriformer.verify.forms.form import NotOffered
 SQUARED_NORMALISER = "a multiple of the squared logsumexp of its logits added (a z-loss)"
 
 
+_LEAST = 1e-6
+"""Smaller factors come of rounding: a loss that is right in plain calls and wrong in others is no other loss."""
+
+
 def with_squared_normaliser(loss: Callable[..., Tensor]) -> dict[str, Callable[..., Tensor]]:
     """Return the mean loss with a multiple of the mean square of log Z, by as much as a loss of one call has of it."""
     logits, target = torch.tensor([[0.5, -1.0, 4.0], [-0.5, 2.0, 1.0]], dtype=torch.float64), torch.tensor([0, 2])
@@ -30,4 +34,4 @@ def with_squared_normaliser(loss: Callable[..., Tensor]) -> dict[str, Callable[.
         factor = float((loss(logits, target) - cross_entropy(logits, target)) / squares(logits))
     except Exception:  # refused, for whatever reason
         return {}
-    return {SQUARED_NORMALISER: added} if factor > 0 else {}
+    return {SQUARED_NORMALISER: added} if factor > _LEAST else {}

@@ -1,4 +1,4 @@
-"""What is called like an operation and read by no form: that it is not judged has to be said."""
+"""Names of operations on code that no form reads: that it is not judged has to be said."""
 
 from __future__ import annotations
 
