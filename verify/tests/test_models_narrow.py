@@ -14,7 +14,7 @@ from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.results import Status
 from veriformer.verify.targets.loading import wrap
 
-PROFILE = replace(PROFILES["quick"], shrinks=0)
+PROFILE = replace(PROFILES["quick"], shrinks=0, timeout_s=120)  # a slow machine must not decide
 CHECKS = {check.requirement.slug: check for check in checks() if check.operation == "causal_lm"}
 
 BELOW_ROUNDING = {("norm-eps", "bf16"), ("norm-eps", "layers-bf16"), *(("norm-eps-second-layer", x) for x in INNER)}

@@ -86,7 +86,7 @@ class ModelExample(DrawnInputs):
     def agree(self, one: Answer, two: Answer, what: str, *, more: float = 0.0) -> None:
         """Raise Violation unless two answers differ by no more than rounding explains. more: an error known besides."""
         self._judge_shapes(one, two, what)
-        self.within(one, two, self._bound(one, two, more), what)
+        self.within(one, two, self.bound(one, two, more), what)
 
     def unseen(self, ids: torch.Tensor, hidden: torch.Tensor, places: torch.Tensor, what: str, **given: Any) -> None:
         """Raise Violation where tokens that are ``hidden`` [B, n] from some ``places`` [B, n] move the logits there.
@@ -141,12 +141,8 @@ class ModelExample(DrawnInputs):
             shapes = f"{_shape(one)} and {_shape(two)}"
             raise Violation(f"{what}: the results have shapes {shapes}", lines=[f"raise SystemExit({shapes!r})"])
 
-    def agreed(self, one: Answer, two: Answer, *, more: float) -> bool:
-        """Whether ``agree`` would hold, without a judgement."""
-        return bool((distance_of(one, two) <= self._bound(one, two, more)).all())
-
-    def _bound(self, one: Answer, two: Answer, more: float) -> Floats:
-        """What the error known besides and rounding explain.
+    def bound(self, one: Answer, two: Answer, more: float = 0.0) -> Floats:
+        """The distance of each cell that rounding and an error known besides, ``more``, explain.
 
         Noise could only widen the bound: where the error known besides, or none at all, explains the distance, it is
         not measured.

@@ -12,7 +12,7 @@ from veriformer.verify.contract import dtypes
 from veriformer.verify.laws.family import check
 from veriformer.verify.operations.models import applies
 from veriformer.verify.operations.models.agreement import EFFORT, ModelExample, model_property
-from veriformer.verify.operations.models.answer import Answer
+from veriformer.verify.operations.models.answer import Answer, distance_of
 from veriformer.verify.operations.models.applies import always
 from veriformer.verify.strategies import choice
 from veriformer.verify.targets.model_kinds import OPERATIONS
@@ -75,9 +75,10 @@ def _slope(e: ModelExample) -> None:
         places = e.finite(e.ask("slopes", **given))
         change = float(np.abs(np.diff(np.concatenate(places))).mean())
         mean, secant = e.answer("mean_slope", **given), e.answer("secant", **given)
-        if e.agreed(mean, secant, more=change):
+        bound = e.bound(mean, secant, change)
+        if (distance_of(mean, secant) <= bound).all():
             break
-    e.agree(mean, secant, "slope of the loss", more=change)
+    e.within(mean, secant, bound, "slope of the loss")
 
 
 def _accumulation(e: ModelExample) -> None:
