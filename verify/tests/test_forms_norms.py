@@ -220,3 +220,20 @@ def test_a_number_that_another_one_explains_as_well_is_not_judged_by(monkeypatch
     constants._told_apart(RMS_NORM, "eps", {"eps": 3e-3}, [], "fp32")
     with pytest.raises(constants.Unadmitted, match=r"3e-05 and 1\.5e-05 both explain"):
         constants._told_apart(RMS_NORM, "eps", {"eps": 3e-5}, [], "fp32")
+
+
+NORM_PER_HEAD = """
+import torch
+
+class LayerNormPerHead(torch.nn.Module):
+    def __init__(self, dim, num_heads, eps=1e-5, bias=False):
+        super().__init__()
+        self.norms = torch.nn.ModuleList([torch.nn.LayerNorm(dim, eps=eps, bias=bias) for _ in range(num_heads)])
+
+    def forward(self, hidden_states):
+        return torch.cat([norm(x) for norm, x in zip(self.norms, torch.split(hidden_states, 1, dim=1))], dim=1)
+"""
+
+
+def test_a_norm_that_asks_for_a_size_that_rows_do_not_have_is_not_judged() -> None:
+    assert "layer_norm" not in read_pins(NORM_PER_HEAD)

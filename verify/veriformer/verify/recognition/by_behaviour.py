@@ -13,6 +13,7 @@ from veriformer.verify.forms.candidate import Candidate, words
 from veriformer.verify.forms.form import Form, Match, OtherParts, Unfit, UnknownArgument
 from veriformer.verify.forms.holding import Holder
 from veriformer.verify.forms.meanings import BUILT, CALLED, IDENTITY, VALUES, WITHOUT, Meanings
+from veriformer.verify.forms.size_names import size_of
 from veriformer.verify.recognition.fitting import Fitting
 from veriformer.verify.recognition.nearest import OPERATION, SCREENED, Reading, Untold, choices_of, nearest
 
@@ -218,7 +219,10 @@ _EVERY = ("dropout", "False", "True", "None", *_ACTIVATIONS, "nn.LayerNorm")
 
 
 def meanings_of(unknown: UnknownArgument) -> tuple[str, ...]:
-    """What an argument may be, the likeliest first: by its annotation, what is open, and words of its name."""
+    """What an argument may be, the likeliest first: by its annotation, what is open, and words of its name.
+
+    Nothing where its name is that of a size which the form has no value for.
+    """
     said = _annotation(unknown.parameter)
     if unknown.argument.startswith(CALLED):
         if said == "bool":
@@ -229,7 +233,10 @@ def meanings_of(unknown: UnknownArgument) -> tuple[str, ...]:
             if "None" in said or "Optional" in said
             else (*unknown.names, *values)
         )
-    own = set(words(unknown.argument.removeprefix(BUILT)))
+    name = unknown.argument.removeprefix(BUILT)
+    if size_of(name):  # it is known, and the form has no such size
+        return ()
+    own = set(words(name))
     sizes = [name for name in unknown.names if name not in _RATES and (name not in _LARGE or _HINTS[name] & own)]
     if "d_ff" in sizes:
         sizes.insert(sizes.index("d_ff") + 1, "ff_mult")
