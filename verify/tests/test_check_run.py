@@ -13,13 +13,14 @@ import torch
 
 from veriformer.spec.requirement import Kind, Requirement, Weight
 from veriformer.verify import examples as examples_module
+from veriformer.verify.catalogue.selection import checks
 from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.profiles import PROFILES
 from veriformer.verify.engine.search import MAX_DRAW_FACTOR, Search
 from veriformer.verify.judging.check import Check
 from veriformer.verify.judging.interruption import RowTimeout
 from veriformer.verify.judging.judge import Reference, Violation
-from veriformer.verify.judging.row import CheckRun
+from veriformer.verify.judging.row import CheckRun, plan
 from veriformer.verify.judging.stopwatch import Stopwatch
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.results import Status
@@ -158,3 +159,12 @@ def test_a_row_whose_time_is_over_is_judged_by_what_held_unless_it_hangs(
     result = run_check(row, load("torch"), PROFILES["quick"], "0", {}, searching=Search)
     assert (result.status, result.examples) == (status, judged)
     assert f"stopped after 20 s in example {example}" in str(result.message)
+
+
+def test_what_is_judged_in_one_format_is_judged_in_it_whatever_is_asked() -> None:
+    few = [one for one in checks() if one.requirement.slug in ("noam.equation", "causal_lm.batch", "softmax.equation")]
+    assert {row.key for row in plan(few, ["fp32"])} == {
+        *("noam.equation[fp64-cpu]", "causal_lm.batch[fp64-cpu]", "causal_lm.batch[fp32-cpu]"),
+        "softmax.equation[fp32-cpu]",
+    }
+    assert [row.dtype for row in plan(few[:1], ["fp64", "fp32"])].count("fp64") == 1

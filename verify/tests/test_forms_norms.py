@@ -237,3 +237,24 @@ class LayerNormPerHead(torch.nn.Module):
 
 def test_a_norm_that_asks_for_a_size_that_rows_do_not_have_is_not_judged() -> None:
     assert "layer_norm" not in read_pins(NORM_PER_HEAD)
+
+
+CLAMPED = """
+import torch
+
+class RMSNorm(torch.nn.Module):
+    def __init__(self, dim, eps=1e-8):
+        super().__init__()
+        self.scale, self.eps = dim ** -0.5, eps
+        self.g = torch.nn.Parameter(torch.ones(dim))
+
+    def forward(self, x):
+        norm = torch.norm(x, dim=-1, keepdim=True){by}
+        return x / norm.clamp(min=self.eps) * self.g
+"""
+
+
+def test_an_epsilon_may_be_the_least_norm_that_is_divided_by() -> None:
+    right = read_pins(CLAMPED.format(by=" * self.scale"))["rms_norm"]
+    assert (right.readings["eps"], right.everywhere) == ("least norm", True)
+    assert not read_pins(CLAMPED.format(by=""))["rms_norm"].everywhere

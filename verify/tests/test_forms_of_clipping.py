@@ -108,3 +108,22 @@ def test_clipping_by_value_is_no_clipping_by_norm() -> None:
     found = recognise_text(BY_VALUE)
     assert not found.pins
     assert "clipping of each entry by its value" in found.refused[0].reason
+
+
+OF_A_LIST = """
+import torch
+
+def gradient_clipping(parameters: list[torch.nn.Parameter], max_l2_norm, eps=1e-6):
+    total = torch.sqrt(sum((p.grad ** 2).sum() for p in parameters if p.grad is not None))
+    if total <= max_l2_norm:
+        return
+    for p in parameters:
+        if p.grad is None:
+            continue
+        p.grad = p.grad * max_l2_norm / (total + eps)
+"""
+
+
+def test_parameters_that_are_said_to_be_a_list_are_given_as_one() -> None:
+    assert read_pins(OF_A_LIST)["clip_grad_norm"].everywhere
+    assert not read_pins(OF_A_LIST.replace(": list[torch.nn.Parameter]", ""))["clip_grad_norm"].everywhere

@@ -506,3 +506,30 @@ def test_a_loss_that_rounds_has_no_term_added() -> None:
 
     assert not with_squared_normaliser(rounded)
     assert list(with_squared_normaliser(lambda z, y: rounded(z, y) + 1e-4 * z.logsumexp(-1).square().mean()))
+
+
+KEEPING_A_NUCLEUS = """
+import torch
+
+def top_filtering(logits, top_k=0, top_p=0.9, filter_value=-float("Inf")):
+    if top_k > 0:
+        least = torch.topk(logits, min(top_k, logits.size(-1)))[0][..., -1, None]
+        logits = logits.masked_fill(logits < least, filter_value)
+    if top_p > 0.0:
+        ordered, index = torch.sort(logits, descending=True)
+        mass = torch.cumsum(torch.softmax(ordered, -1), -1)
+        removed = mass > top_p
+        removed[..., 1:] = removed[..., :-1].clone()
+        removed[..., 0] = 0
+        logits = logits.masked_fill(removed.scatter(-1, index, removed), filter_value)
+    return logits
+"""
+
+
+def test_a_filter_that_leaves_a_nucleus_by_default_is_asked_for_all_of_it() -> None:
+    pins = read_pins(KEEPING_A_NUCLEUS)
+    assert pins["top_k_filter"].everywhere
+    assert pins["top_p_filter"].everywhere
+    assert not read_pins(KEEPING_A_NUCLEUS.replace("[0][..., -1, None]", "[0][..., 0, None]"))[
+        "top_k_filter"
+    ].everywhere

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+import torch
+
 from tests.source_texts import read_pins, recognise_text
-from veriformer.verify.forms.binding import bound
+from veriformer.verify.forms.binding import bind, bound
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.construction import built
+from veriformer.verify.forms.form import NotOffered
 from veriformer.verify.recognition.candidates import resolved
 from veriformer.verify.targets.source_files import module_of
 
@@ -127,3 +131,34 @@ def test_a_config_may_set_its_entries_by_their_names(tmp_path: Path) -> None:
     network = built(Candidate("FeedForward", module.FeedForward, module), {"width": 8, "inner": 6})
     assert isinstance(network.args, module.ModelArgs)
     assert (network.w1.in_features, network.w1.out_features) == (8, 6)
+
+
+HELD_OUTWARD = """
+import torch
+from torch import nn
+
+class SwiGLU(nn.Module):
+    def __init__(self, d_model, d_ff):
+        super().__init__()
+        self.W1 = nn.Parameter(torch.randn(d_ff, d_model))
+        self.W2 = nn.Parameter(torch.randn(d_model, d_ff))
+        self.W3 = nn.Parameter(torch.randn(d_ff, d_model))
+
+    def forward(self, x):
+        return (torch.nn.functional.silu(x @ self.W{gate}.T) * (x @ self.W3.T)) @ self.W2.T
+"""
+
+
+def test_matrices_of_a_gated_network_may_be_held_either_way() -> None:
+    right = read_pins(HELD_OUTWARD.format(gate=1))["swiglu"]
+    assert (right.readings["held"], right.everywhere) == ("[n_out, n_in]", True)
+    assert not read_pins(HELD_OUTWARD.format(gate=3))["swiglu"].everywhere
+
+
+def test_a_hidden_layer_that_never_gets_as_wide_as_asked_for_is_not_made_ever_wider(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(HELD_OUTWARD.format(gate=1))
+    swiglu = bind("modules/swiglu", module_of(file).SwiGLU, held="[n_in, n_out]")
+    x, into, out = torch.ones(1, 3), torch.ones(3, 5), torch.ones(5, 3)
+    with pytest.raises(NotOffered, match="no instance holds 3 × 5 × 3"):
+        swiglu(x, into, into, out)

@@ -157,3 +157,34 @@ def test_what_takes_the_steps_itself_is_judged_by_the_rate_at_which_they_are_tak
     pin = read_pins(TAKING.format(first=order[0], then=order[1]))["noam"]
     assert pin.everywhere
     assert not read_pins(TAKING.format(first=order[1], then=order[0]))["noam"].everywhere
+
+
+OVER_ARRAYS = """
+import math
+
+class WarmupCosineLR:
+    def __init__(self, optimizer, warmup_iters, lr_decay_iters, min_lr):
+        self.optimizer, self.base_lr = optimizer, optimizer.lr
+        self.warmup_iters, self.lr_decay_iters, self.min_lr = warmup_iters, lr_decay_iters, min_lr
+        self.it = 0
+        self.optimizer.lr = self.get_lr()
+
+    def step(self):
+        self.it += 1
+        self.optimizer.lr = self.get_lr()
+
+    def get_lr(self):
+        if self.it < self.warmup_iters:
+            return self.{base} * (self.it + 1) / (self.warmup_iters + 1)
+        if self.it > self.lr_decay_iters:
+            return self.min_lr
+        ratio = (self.it - self.warmup_iters) / (self.lr_decay_iters - self.warmup_iters)
+        return self.min_lr + 0.5 * (1 + math.cos(math.pi * ratio)) * (self.base_lr - self.min_lr)
+"""
+
+
+def test_a_schedule_of_an_optimizer_with_a_rate_may_have_a_step_more_in_its_rise() -> None:
+    right, wrong = (read_pins(OVER_ARRAYS.format(base=x))["warmup_cosine"] for x in ("base_lr", "optimizer.lr"))
+    assert right.everywhere
+    assert right.readings["counts"].startswith("steps, those of the warm-up")
+    assert not wrong.everywhere

@@ -185,3 +185,48 @@ def apply_rotary_emb(x, freqs_cis):
 def test_pairs_that_are_near_but_for_rounding_go_before_those_right_where_nothing_turns() -> None:
     pin = read_pins(COARSE)["rope"]
     assert (pin.everywhere, pin.conventions, pin.readings["layout"]) == (False, {}, "[B,n,H,d]")
+
+
+TURNED = """
+import torch
+
+def rotate_half(x):
+    one, two = x.chunk(2, dim=-1)
+    return torch.cat((-two, one), dim=-1)
+
+def apply_rotary_pos_emb(pos, t, scale=1.0):
+    return (t * pos.cos() * scale) + (rotate_half(t) * pos.{of_the_second} * scale)
+"""
+
+
+def test_what_cosines_are_taken_of_holds_angles_and_no_positions() -> None:
+    right = read_pins(TURNED.format(of_the_second="sin()"))["rope"]
+    assert (right.form, right.everywhere) == ("functions/rotary_tables", True)
+    assert "rope" not in read_pins(TURNED.format(of_the_second="cos()"))
+
+
+OF_A_CONFIG = """
+import torch
+from torch import nn
+
+class RotaryEmbedding(nn.Module):
+    def __init__(self, config=None):
+        super().__init__()
+        self.inv_freq = 1.0 / (10000.0 ** (torch.arange(0, 64, 2) / 64))
+
+    def forward(self, x, position_ids):
+        freqs = position_ids[..., None].float() * self.inv_freq
+        emb = torch.cat((freqs, freqs), dim=-1)
+        return emb.cos(), emb.sin()
+
+def rotate_half(x):
+    one, two = x.chunk(2, dim=-1)
+    return torch.cat((-two, one), dim=-1)
+
+def apply_rotary_pos_emb(q, k, cos, sin):
+    return q * cos + rotate_half(q) * sin, k * cos + rotate_half(k) * sin
+"""
+
+
+def test_tables_of_another_width_are_not_taken() -> None:
+    assert read_pins(OF_A_CONFIG)["rope"].everywhere

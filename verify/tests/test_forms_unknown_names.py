@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from tests.source_texts import recognise_text
 from veriformer.verify import bind
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import Fit, Form, Match, Unfit, UnknownArgument
@@ -118,3 +119,21 @@ def test_what_would_fill_the_memory_is_not_tried_by_chance() -> None:
     asked = {name: UnknownArgument("", BUILT + name, names) for name in ("pane", "longest_len")}
     assert {"max_len", "base"}.isdisjoint(by_behaviour.meanings_of(asked["pane"]))
     assert by_behaviour.meanings_of(asked["longest_len"])[0] == "max_len"
+
+
+OVER_A_LIST = """
+import math
+
+def softmax(x, size):
+    largest = max(x[i] for i in range(size))
+    total = sum(math.exp(x[i] - largest) for i in range(size))
+    for i in range(size):
+        x[i] = math.exp(x[i] - largest) / total
+    return x
+"""
+
+
+def test_code_is_not_accused_by_its_name_where_its_arguments_were_guessed() -> None:
+    found = recognise_text(OVER_A_LIST)
+    assert not found.pins
+    assert [(one.name, one.operation) for one in found.refused] == [("softmax", "softmax")]

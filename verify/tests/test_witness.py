@@ -22,9 +22,11 @@ from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.profiles import PROFILES
 from veriformer.verify.findings import witness
 from veriformer.verify.findings.compositions import (
+    BY_NORMALIZE,
     BY_POWERS,
     BY_SMALLEST,
     BY_SORT,
+    IN_PLACE,
     MASKED_BY_THE_LOWEST,
     SOFTMAX_AND_PRODUCTS,
     TIMES_A_MASK,
@@ -311,3 +313,37 @@ def test_squares_that_overflow_in_half_are_shared_by_the_root_of_their_sum() -> 
         target = SimpleNamespace(clip_grad_norm=partial(_clipped, times=times), CLAIMS=claims)
         found = check(target, only=rows, dtype=["fp16"], profile="quick")
         assert found.exit_status == status
+
+
+def filling_top_k(logits: Any, k: int) -> Any:
+    values, places = torch.topk(logits, min(k, logits.shape[-1]))
+    return logits.fill_(-torch.inf).scatter_(-1, places, values)
+
+
+def filling_softmax(z: Any, dim: int = -1) -> Any:
+    return z.copy_(torch.softmax(z, dim))
+
+
+def test_a_filter_that_fills_its_logits_is_as_published_and_a_softmax_is_not() -> None:
+    target = SimpleNamespace(top_k_filter=filling_top_k, CLAIMS={"conventions": {"choice.ties": "unspecified"}})
+    (one,) = told(check(target, only=["top_k_filter.purity"], profile="quick", dtype=["fp32"]))
+    assert (one.weight, one.witness) == (Weight.WEAKNESS, IN_PLACE)
+    assert all(one.witness is None for one in told(results("filling_softmax", "softmax", "purity", dtype="fp32")))
+    assert results("filling_softmax", "softmax", "purity", dtype="fp32").exit_status == 1
+
+
+def normalized(x: Any, weight: Any = None) -> Any:
+    y = F.normalize(x, dim=-1)
+    return (y if weight is None else y * weight) * x.shape[-1] ** 0.5
+
+
+def test_a_row_that_is_divided_by_its_norm_loses_what_the_composition_loses() -> None:
+    found = told(results("normalized", "rms_norm", "affine"))
+    assert {(one.weight, one.witness) for one in found} == {(Weight.WEAKNESS, BY_NORMALIZE)}
+
+
+def test_in_a_half_format_most_rows_of_a_cause_tell_for_all() -> None:
+    formats = {"a": "fp16", "b": "fp16", "c": "fp32", "d": "fp32"}
+    found = witness._with_the_most({"a": "step by step", "b": None, "c": "step by step", "d": None}, formats)
+    assert found == {"a": "step by step", "b": "step by step", "c": "step by step", "d": None}
+    assert witness._with_the_most({"a": None, "b": None}, formats) == {"a": None, "b": None}

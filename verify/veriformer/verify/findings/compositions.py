@@ -25,6 +25,8 @@ TIMES_A_MASK = "a composition that multiplies each loss by its mask"
 BY_TWO_LOSSES = "a composition of two losses, as label smoothing is mostly written"
 TOP_LEFT = "torch.nn.functional.scaled_dot_product_attention with is_causal"
 BY_POWERS = "a composition with torch.tanh and torch.pow, as GPT-2's code has it"
+BY_NORMALIZE = "a composition with torch.nn.functional.normalize"
+IN_PLACE = "the published top_k_top_p_filtering, which fills the logits that it is given,"
 BY_TOPK = "a composition with torch.topk"
 BY_SORT = "a composition with torch.sort and torch.cumsum"
 BY_SMALLEST = "a composition with a smallest temperature, as gpt-fast's"
@@ -56,11 +58,17 @@ def compositions(operation: str, peer: Operation | None) -> Iterator[tuple[str, 
     if operation == "clip_grad_norm":
         for added, wide in itertools.product((0.0, 1e-6), (False, True)):
             yield BY_SQUARES, partial(_clip_by_squares, added=added, wide=wide)
+    if operation == "rms_norm":
+        yield BY_NORMALIZE, _normalize
+        yield BY_NORMALIZE, partial(_normalize, weight_first=True)
     if operation == "top_k_filter":
         yield BY_TOPK, _keep_top_k
+        yield IN_PLACE, _filling(_keep_top_k)
     if operation == "top_p_filter":
         for before, (sorted_by, mass) in itertools.product((torch.gt, torch.ge), _NUCLEI):
-            yield BY_SORT, partial(_keep_top_p, before=before, sorted_by=sorted_by, mass=mass)
+            nucleus = partial(_keep_top_p, before=before, sorted_by=sorted_by, mass=mass)
+            yield BY_SORT, nucleus
+            yield IN_PLACE, _filling(nucleus)
 
 
 def _over_composed_attention(function: Operation, *, lowest: bool) -> Operation:
@@ -194,6 +202,26 @@ def _clip_by_squares(
     norm = torch.stack([x.float() if wide and x.dtype != torch.float64 else x for x in squares]).sum().sqrt()
     factor = torch.clamp(max_norm / (norm + added), max=1.0)
     return [g * factor.to(g.dtype) for g in grads], norm
+
+
+def _normalize(*, x: Tensor, weight: Tensor | None = None, eps: float = 0.0, weight_first: bool = False) -> Tensor:
+    """x / max(|x|, ε) · √d · γ, whose quotients are as small as subnormal numbers in long rows of halves.
+
+    weight_first: whether √d comes last.
+    """
+    normed, root = F.normalize(x, dim=-1, eps=max(eps, 1e-12)), x.shape[-1] ** 0.5
+    if weight is None:
+        return normed * root
+    return normed * weight * root if weight_first else normed * root * weight
+
+
+def _filling(keep: Operation) -> Operation:
+    """Return a filter that writes its result into the logits."""
+
+    def call(*, logits: Tensor, **given: Any) -> Tensor:
+        return logits.copy_(keep(logits=logits, **given))
+
+    return call
 
 
 def _keep_top_k(*, logits: Tensor, k: int) -> Tensor:

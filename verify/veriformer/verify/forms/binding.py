@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from veriformer.verify.forms.afresh import calling_without
+from veriformer.verify.forms.array_layers import layered
 from veriformer.verify.forms.autograd_functions import applied
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.frameworks import over_tensors
@@ -47,7 +48,7 @@ def bind(form: str, thing: Any, **readings: str) -> Any:
     name = getattr(thing, "__qualname__", getattr(thing, "__name__", type(thing).__name__))
     module = thing if inspect.ismodule(thing) else sys.modules.get(getattr(thing, "__module__", ""))
     readings, meanings = _apart(readings)
-    candidate = Candidate(str(name), over_tensors(applied(thing), module), module).read_as(meanings)
+    candidate = Candidate(str(name), layered(over_tensors(applied(thing), module), module), module).read_as(meanings)
     match = form_named(form).match(candidate)
     if match is None:
         raise ValueError(f"{name}: not of the form {form!r}")

@@ -23,6 +23,12 @@ from veriformer.verify.forms.signatures import first_input
 WEIGHTS = ("as it is", "added to 1")
 """What the scale of a row is: the weight, or one more than it."""
 
+EPSILONS = ("added in the root", "least norm")
+"""What ε is: added to the mean of squares, or the least number that is divided by, which no equation has: it is small
+and no argument of the operation then."""
+
+_BOUNDING = frozenset(("clamp", "clamp_min", "maximum", "max", "normalize", "clip"))
+
 _D = 7
 
 
@@ -42,7 +48,15 @@ def match_norm(
         return None
     roles_of(instance, biases)
     axis = axis_of(candidate)
-    return Match(True, {"weight": WEIGHTS}, (f"every second row with {axis} = -2",) if axis else ())
+    bounded = not biases and name_of_size(candidate, "eps") is not None and _bounds(candidate)
+    readings = {"weight": WEIGHTS, **({"eps": EPSILONS} if bounded else {})}
+    return Match(True, readings, (f"every second row with {axis} = -2",) if axis else ())
+
+
+def _bounds(candidate: Candidate) -> bool:
+    """Return whether the call of a class takes the larger of two numbers."""
+    forward = inspect.unwrap(getattr(candidate.thing, "forward", None) or candidate.thing)
+    return bool(_BOUNDING & set(getattr(getattr(forward, "__code__", None), "co_names", ())))
 
 
 def _flags(candidate: Candidate, *, biases: bool) -> dict[str, Any]:
@@ -81,6 +95,7 @@ def norm_called(operation: str, candidate: Candidate, readings: Readings) -> Cal
     default = candidate.constructor[eps].default if eps else None
     as_it_is = readings["weight"] == WEIGHTS[0]
     has_eps = isinstance(default, float) or default is inspect.Parameter.empty
+    has_eps = has_eps and readings.get("eps", EPSILONS[0]) == EPSILONS[0]
 
     def call(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, **options: float) -> Tensor:
         _check(x, weight, bias)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import NotOffered
 
 BASES = ("base", "theta", "theta_base", "rope_theta", "rope_base", "freq_base")
@@ -53,6 +55,15 @@ def usual_tables(kind: str, d: int, n: int, base: float | None) -> tuple[Tensor,
 
 PAIRS_OF_TABLES = ("halves", "pairs", "twice")
 SINGLE_TABLES = ("complex", "angles", "angles twice", "angles halves")
+
+
+def takes_angles(candidate: Candidate, name: str) -> bool:
+    """Return whether the code of a function takes cosines of an argument as it is: then it holds angles."""
+    try:
+        code = inspect.getsource(inspect.unwrap(candidate.thing))
+    except (OSError, TypeError):  # made in memory, or in C
+        return False
+    return re.search(rf"\b{re.escape(name)}\.cos\(|\bcos\({re.escape(name)}\)", code) is not None
 
 
 def taken_apart(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:

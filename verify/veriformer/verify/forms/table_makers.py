@@ -101,12 +101,22 @@ def _makers(candidate: Candidate, count: int) -> Iterator[Maker]:
             made = Maker(one, names).tables(6, 5, None) if names is not None else ()
         except Exception:  # it makes something else
             made = ()
-        if len(made) == count and all(isinstance(x, Tensor) and x.ndim > 1 and x.shape[0] == 5 for x in made):
+        if len(made) == count and all(_fits(x, 6, 5) for x in made):
             yield Maker(one, names or {})
         elif not isinstance(x, type) and any(m <= own for m in _MAKERS):
             said = said or name
     if said:
         raise Unfit(f"its tables are made by {said!r}, which is called in another way than is known")
+
+
+def _fits(table: Any, d: int, n: int) -> bool:
+    """Return whether it has a row for each of n positions, with an entry, or two, for each entry of d or pair of them.
+
+    A module built from a config of its own makes tables for another width.
+    """
+    if not isinstance(table, Tensor) or table.ndim < 2 or table.shape[0] != n:
+        return False
+    return table.numel() in (n * d // 2, n * d, 2 * n * d)
 
 
 def _is_demanded(one: Candidate, name: str) -> bool:

@@ -44,6 +44,9 @@ _OTHERS = (nn.Softmax, nn.LogSoftmax)
 _LARGEST = 1024
 """So wide is a module made at most to hold the weights that are given: beyond it, making one takes too long."""
 
+_WIDER = 16
+"""Hidden layers so many times as wide as asked for are made at most."""
+
 
 def called_network(candidate: Candidate) -> bool:
     """Whether a class is a network by its name, and takes its input alone."""
@@ -118,7 +121,7 @@ def _large_enough(
     d, f, o = needs
     width, inner = max(d, o), f
     before: list[tuple[int, int]] = []
-    while width <= _LARGEST:
+    while width <= _LARGEST and inner <= _WIDER * max(f, 8):  # by a wrong reading of a matrix nothing is large enough
         try:
             module = holder.module(sizes_for(width, inner), dtype, **given)
         except NotOffered:  # one that halves a size demands an even one

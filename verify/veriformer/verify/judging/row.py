@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from veriformer.verify.judging.check import Check
 from veriformer.verify.results import Result, Status
+from veriformer.verify.targets.model_kinds import OPERATIONS
+
+_OF_MODELS = "fp64"
+"""The format in which a model is judged where it can be called in it: it tells most."""
 
 
 @dataclass(frozen=True)
@@ -45,5 +49,16 @@ class CheckRun:
 
 
 def plan(checks: Sequence[Check], dtypes: Sequence[str], device: str = "cpu") -> list[CheckRun]:
-    """Every row of a run, in the order in which results are listed."""
-    return [CheckRun(check, dtype, device) for check in checks for dtype in dtypes if dtype in check.dtypes]
+    """Every row of a run, in the order in which results are listed.
+
+    An operation that is judged in one format alone, as schedules and models are, is judged in that whatever is asked.
+    """
+    asked = {check.operation for check in checks if not set(dtypes).isdisjoint(check.dtypes)}
+    return [CheckRun(check, dtype, device) for check in checks for dtype in _formats(check, dtypes, asked)]
+
+
+def _formats(check: Check, dtypes: Sequence[str], asked: Collection[str]) -> list[str]:
+    own = [dtype for dtype in dtypes if dtype in check.dtypes]
+    if check.operation in OPERATIONS and _OF_MODELS not in own and _OF_MODELS in check.dtypes:
+        return [_OF_MODELS, *own]
+    return own if check.operation in asked else list(check.dtypes[:1])

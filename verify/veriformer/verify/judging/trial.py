@@ -321,12 +321,16 @@ class Trial:
             return self._raw(operation, arguments)
         except Violation as violation:
             cause = violation.__cause__
-            if isinstance(cause, NotOffered) and not self.probing:
-                self.unsupported.add(f"{NOT_OFFERED}{cause}")
-                self.assume(False)
+            self._give_up_unless_offered(cause)
             if isinstance(cause, Exception) and str(violation).startswith("raised "):
                 self._narrow(operation, arguments, message_of(cause))
             raise
+
+    def _give_up_unless_offered(self, cause: BaseException | None) -> None:
+        """Give the example up where the form of the target says that it has no such call."""
+        if isinstance(cause, NotOffered) and not self.probing:
+            self.unsupported.add(f"{NOT_OFFERED}{cause}")
+            self.assume(False)
 
     def _narrow(self, operation: str, arguments: Arguments, message: str, *, backward: bool = False) -> None:
         """Give the example up where an exception says what the target does not provide, and nothing of what it
@@ -406,6 +410,7 @@ class Trial:
             ) as error:  # one that cannot keep its graph, or use it again, says so: nothing is wrong yet
                 failure = error
         if found is None:
+            self._give_up_unless_offered(failure)
             if isinstance(failure, Exception):
                 self._narrow(self.operation, copies, message_of(failure), backward=True)
             raise Violation(f"the backward pass raised {told(failure or Exception())}") from failure

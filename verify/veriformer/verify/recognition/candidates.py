@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from veriformer.verify.forms.array_layers import layered
 from veriformer.verify.forms.autograd_functions import applied, is_autograd_function
 from veriformer.verify.forms.candidate import Candidate, words
 from veriformer.verify.forms.frameworks import over_tensors
@@ -28,7 +29,7 @@ def candidates(target: object) -> list[Candidate]:
 
 def candidate(name: str, thing: Any, module: ModuleType | None) -> Candidate:
     """A candidate; a function over arrays of another framework as one over tensors, a class with ``apply`` as that."""
-    return Candidate(name, over_tensors(applied(thing), module), module)
+    return Candidate(name, layered(over_tensors(applied(thing), module), module), module)
 
 
 def _of_module(module: ModuleType, prefix: str) -> Iterator[Candidate]:

@@ -13,7 +13,7 @@ from veriformer.verify.forms.binding import SURROUNDINGS, bound
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.configs import RATED
 from veriformer.verify.forms.form import NEAR, UNKNOWN, Fit, Form, Unfit
-from veriformer.verify.forms.meanings import BUILT
+from veriformer.verify.forms.meanings import BUILT, CALLED
 from veriformer.verify.forms.pin import Pin
 from veriformer.verify.forms.registry import every_form
 from veriformer.verify.forms.table_makers import makers_of
@@ -308,9 +308,13 @@ def known_fault_of(found: Reading, among: Mapping[str, tuple[str, ...]] | None =
 
 
 def _near(found: Reading) -> bool:
-    """Return whether the nearest reading is near enough, or nothing else has the structure or the name matched."""
-    fit = found.fit
-    return found.form.closed or found.match.closed or _is_close(fit) or fit.share >= SHARE
+    """Return whether the nearest reading is near enough, or nothing else has the structure or the name matched.
+
+    By a name alone code is not accused where what its arguments are was found out by trying: it may be another thing.
+    """
+    fit, guessed = found.fit, any(name.startswith(CALLED) for name, _ in found.candidate.meanings)
+    meant = (found.form.closed or found.match.closed) and not guessed
+    return meant or _is_close(fit) or fit.share >= SHARE
 
 
 def _is_close(fit: Fit) -> bool:

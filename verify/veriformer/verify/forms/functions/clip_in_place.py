@@ -93,9 +93,12 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., tuple[list[
         if len(params) == 1 and _takes_one(candidate):
             given[names["params"]] = params[0]
         candidate.thing(**given)
-        if not params:  # runs what is for parameters without gradients, which changes no result
+        if len(params) < 2:  # runs what is for parameters without gradients, which changes no result
             with contextlib.suppress(Exception):
-                candidate.thing(**{**given, names["params"]: [nn.Parameter(torch.zeros(1))]})
+                beside = [nn.Parameter(torch.zeros_like(p)) for p in params]
+                for p, other in zip(params, beside, strict=True):
+                    other.grad = None if p.grad is None else p.grad.clone()
+                candidate.thing(**{**given, names["params"]: [*beside, nn.Parameter(torch.zeros(1))]})
         return [p.grad if p.grad is not None else torch.zeros_like(p) for p in params]
 
     return offered("clip_grad_norm", call)
@@ -111,8 +114,10 @@ def _returned(result: Any, grads: Sequence[Tensor]) -> list[Tensor]:
 
 def _takes_any(candidate: Candidate, name: str) -> bool:
     """Return whether parameters may come as ``module.parameters()`` gives them, once: by annotation, or by name."""
-    said = str(candidate.parameters[name].annotation)
-    return any(word in said for word in ("Iterable", "Iterator", "Generator")) or name in _OF_MODULES
+    p = candidate.parameters[name]
+    if any(word in str(p.annotation) for word in ("Iterable", "Iterator", "Generator")):
+        return True
+    return name in _OF_MODULES and p.annotation is p.empty
 
 
 _OF_MODULES = ("parameters", "model_parameters")

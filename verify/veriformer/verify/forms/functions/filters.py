@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from inspect import Parameter
 from typing import Any
 
 import torch
 
+from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import Readings
 from veriformer.verify.forms.named import Known, form_of, words_of
 from veriformer.verify.forms.row_filters import SCORES, of_rows
@@ -22,6 +25,26 @@ def _beside_tokens(given: dict[str, Any], readings: Readings) -> dict[str, Any]:
 
 def _beside_all(given: dict[str, Any], readings: Readings) -> dict[str, Any]:
     return {"all": given["logits"].shape[-1], **_beside_tokens(given, readings)}
+
+
+_SHARE = ("top_p", "p")
+
+
+def _nucleus_of_its_own(candidate: Candidate) -> Mapping[str, tuple[str, ...]]:
+    """Return what a filter that leaves a nucleus, or asks for one, is given where the largest alone are to be left."""
+    found = [candidate.parameters[name].default for name in _SHARE if name in candidate.parameters]
+    if any(x is Parameter.empty for x in found):
+        return {"nucleus": tuple(_NUCLEI)}
+    return {"nucleus": ("of all",)} if any(type(x) is float and 0.0 < x < 1.0 for x in found) else {}
+
+
+_NUCLEI = {"off at zero": 0.0, "of all": 1.0}
+"""By reading, the share of the mass that a nucleus is asked to have."""
+
+
+def _beside_a_nucleus(given: dict[str, Any], readings: Readings) -> dict[str, Any]:
+    whole = {"share": _NUCLEI[readings["nucleus"]]} if "nucleus" in readings else {}
+    return {**whole, **_beside_tokens(given, readings)}
 
 
 TOP_K = Known(
@@ -44,14 +67,15 @@ TOP_P = Known(
     arrange=_beside_tokens,
     says="top_p_filter(logits, p)",
 )
-_BOTH = words_of("top k top p", "top k p", "filter logits", "top p top k")
+_BOTH = words_of("top k top p", "top k p", "filter logits", "top p top k", "top filtering")
 BOTH_K = Known(
     "top_k_filter",
     _BOTH,
     {**_Z, "k": ("top_k", "k")},
     conventions=("choice.ties",),
-    filled=_IDS,
-    arrange=_beside_tokens,
+    filled={**_IDS, "share": _SHARE},
+    arrange=_beside_a_nucleus,
+    own=_nucleus_of_its_own,
     says="top_k_top_p_filtering(logits, top_k, top_p): its top_k",
     beside=True,
 )

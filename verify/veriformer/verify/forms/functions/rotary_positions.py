@@ -24,6 +24,7 @@ from veriformer.verify.forms.rotation import (
     own_frequencies,
     places,
     spread,
+    takes_angles,
     turn_each,
 )
 from veriformer.verify.forms.signatures import KEY, QUERY, default_of, roles
@@ -48,7 +49,7 @@ def _match(candidate: Candidate) -> Match | None:
     asked = [name for name, p in candidate.parameters.items() if p.default is p.empty]
     known = {*_X, *QUERY, *KEY, *POSITIONS, *STARTS, *BASES}
     names = _roles(candidate) if asked and set(asked) <= known else None  # tables and halves are other forms'
-    if names is None:
+    if names is None or takes_angles(candidate, names.get("positions", "")):
         return None
     layouts = agreeing(LAYOUTS, stated_axes(candidate, names["x"] if "x" in names else names["q"]))
     named = bool({"rope", "rotary"} & set(candidate.words) and {"positions", "start", "base"} & names.keys())

@@ -29,6 +29,7 @@ from veriformer.verify.forms.rotation import (
     own_frequencies,
     places,
     spread,
+    takes_angles,
     turn_beside_others,
     turn_each,
     usual_tables,
@@ -59,10 +60,12 @@ AXES = ("[n,d]", "[1,n,d]", "[1,1,n,d]", "[1,n,1,d]", "[n,1,1,d]")
 
 def _roles(candidate: Candidate) -> dict[str, str] | None:
     p = candidate.parameters
+    angles = tuple(name for name in POSITIONS if name in p and takes_angles(candidate, name))
+    options = {**_OPTIONS, "positions": tuple(name for name in POSITIONS if name not in angles)}
     for tensors in ({"q": QUERY, "k": KEY}, {"x": _X}):
-        for tables in ({"cos": _COS, "sin": _SIN}, {"cis": _CIS}):
+        for tables in ({"cos": _COS, "sin": _SIN}, {"cis": (*_CIS, *angles)}):
             if all(any(name in p for name in names) for names in {**tensors, **tables}.values()):
-                return roles(p, {**tensors, **tables}, _OPTIONS)
+                return roles(p, {**tensors, **tables}, options)
     return None
 
 

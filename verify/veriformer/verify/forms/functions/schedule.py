@@ -118,7 +118,9 @@ _MOST = 4
 COUNTS = ("steps as they are", "steps, those of the warm-up and all from 0 on")
 """What a function is given: the first step is 0 and gives a rate of 0, or is 0 and gives the first part of the rise."""
 
-_COUNTED = ("warmup_steps", "total_steps")
+COUNTED = ("warmup_steps", "total_steps")
+"""Arguments that count steps."""
+
 _SHARES = {"warmup_steps": "warmup_share"}
 """By role the one that says it as a share of all steps."""
 
@@ -237,7 +239,7 @@ def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[
         return rate_of_all(answer, given, roles)
 
     def answer(given: Mapping[str, Any]) -> Any:
-        shifted = _with_shares({role: x - less if role in _COUNTED else x for role, x in given.items()})
+        shifted = _with_shares({role: x - less if role in COUNTED else x for role, x in given.items()})
         values = {name: shifted[role] for role, name in roles.items()}
         own = {name: value for name, value in values.items() if name in parameters}
         with _set(candidate.thing, {name: value for name, value in values.items() if name not in own}):

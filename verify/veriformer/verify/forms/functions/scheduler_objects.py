@@ -16,7 +16,7 @@ import torch
 from veriformer.verify.forms.candidate import Candidate, words
 from veriformer.verify.forms.floors import FIXED, rate_of_all
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
-from veriformer.verify.forms.functions.schedule import NEEDED, find_roles, names_schedule
+from veriformer.verify.forms.functions.schedule import COUNTED, COUNTS, NEEDED, find_roles, names_schedule
 from veriformer.verify.forms.meanings import WORD, Parameters
 from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.signatures import demanded
@@ -90,6 +90,7 @@ def _match(candidate: Candidate, operation: str) -> Match | None:
     told = ("beyond total_steps it starts again: what it gives there is left out, and 0 in its place",)
     readings: dict[str, tuple[str, ...]] = {WORD + name: (_SHAPES[operation],) for name in style}
     readings |= {"rate": RATES[:2] if operation == "noam" else (RATES[0], RATES[2])}
+    readings |= {} if operation == "noam" else {"counts": COUNTS}
     readings |= {"beyond": BEYOND} if operation == "warmup_cosine" and not restarts else {}
     # Nothing but Noam's is made of an optimizer, a width and a warmup.
     named = bool(style) or operation == "noam" or names_schedule(candidate, operation)
@@ -118,17 +119,23 @@ def _find_style(candidate: Candidate, operation: str) -> tuple[str, ...]:
 def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[..., Any]:
     optimizer_name, found = _parts(candidate)
     restarts = bool(_RESTARTS & set(candidate.words))
+    less = COUNTS.index(readings.get("counts", COUNTS[0]))
 
     def call(**given: Any) -> Any:
         step = given["step"]
         if not isinstance(step, int) or isinstance(step, bool) or not 0 <= step <= LONGEST:
             raise NotOffered(f"step: whole numbers to {LONGEST} are taken one by one")
         total = given.get("total_steps", math.inf)
+        if less and given["warmup_steps"] < 1:
+            raise NotOffered("warmup_steps: its rise has a step more than it is told")
+        if less and step == 0:
+            return 0.0  # it begins a step later
         if given.get("warmup_steps", 0) >= total:
             raise NotOffered("warmup_steps: no step is left to decay in")
         if (restarts and step >= total) or (readings.get("beyond") == BEYOND[1] and step > total):
             return 0.0
-        return rate_of_all(answer, given, found)
+        counted = {role: x - less if role in COUNTED else x for role, x in given.items()}
+        return rate_of_all(answer, {**counted, "step": step - less}, found)
 
     def answer(given: Mapping[str, Any]) -> float:
         values = {found[role]: given[role] for role in found if role in given}
@@ -156,6 +163,16 @@ class _Recording(torch.optim.SGD):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.rates: list[float] = []
+
+    @property
+    def lr(self) -> float:
+        """The rate of all groups, as optimizers over arrays have it."""
+        return float(self.param_groups[0]["lr"])
+
+    @lr.setter
+    def lr(self, rate: float) -> None:
+        for group in self.param_groups:
+            group["lr"] = rate
 
     def step(self, closure: Any = None) -> Any:
         self.rates.append(float(self.param_groups[0]["lr"]))

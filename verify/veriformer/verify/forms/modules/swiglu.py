@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
 from veriformer.verify.forms.offering import offered
-from veriformer.verify.forms.two_layers import around_hidden, called_network, instance, network_called
-from veriformer.verify.forms.weights import Linear, by_words, linears
+from veriformer.verify.forms.two_layers import around_hidden, called_network, instance, network_called, readings_of
+from veriformer.verify.forms.weights import HELD, Linear, by_words, linears
 
 _GATE = frozenset(("gate", "g"))
 GATES = ("first", "second")
@@ -25,7 +25,7 @@ def _match(candidate: Candidate) -> Match | None:
     into, out = _roles(parts)
     if not into or out is None:
         return None
-    return Match(True, {"gate": GATES})
+    return Match(True, {"gate": GATES, **readings_of(parts)})
 
 
 def _roles(parts: list[Linear]) -> tuple[list[Linear], Linear | None]:
@@ -40,7 +40,8 @@ def _roles(parts: list[Linear]) -> tuple[list[Linear], Linear | None]:
 
 
 def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
-    into, out = _roles(linears(instance(candidate)))
+    held = readings.get("held", HELD[0])
+    into, out = _roles(linears(instance(candidate), held))
     names = [part.name for part in into], "" if out is None else out.name
 
     def call(x: Tensor, w_gate: Tensor, w_up: Tensor, w_down: Tensor) -> Tensor:
@@ -57,7 +58,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
             side_by_side = torch.cat([nn.functional.pad(w, (0, half)) for w in both], 1)
             return into[0].tensors(side_by_side) | out.tensors(w_down)
 
-        return network_called(candidate, (*w_up.shape, w_down.shape[1]), tensors, x)
+        return network_called(candidate, (*w_up.shape, w_down.shape[1]), tensors, x, held)
 
     return offered("swiglu", call)
 
@@ -80,7 +81,7 @@ FORM = Form(
     name="modules/swiglu",
     operation="swiglu",
     says="a module of three linear maps, one of them a gate: network(x)",
-    neutral=("gate",),
+    neutral=("gate", "held"),
     closed=True,
     match=_match,
     bind=_bind,
