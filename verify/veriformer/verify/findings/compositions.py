@@ -209,10 +209,12 @@ def _normalize(*, x: Tensor, weight: Tensor | None = None, eps: float = 0.0, wei
 
     weight_first: whether √d comes last.
     """
-    normed, root = F.normalize(x, dim=-1, eps=max(eps, 1e-12)), x.shape[-1] ** 0.5
-    if weight is None:
-        return normed * root
-    return normed * weight * root if weight_first else normed * root * weight
+    normed: Tensor = F.normalize(x, dim=-1, eps=max(eps, 1e-12))
+    root = x.shape[-1] ** 0.5
+    factors = (1.0 if weight is None else weight, root)
+    for factor in factors if weight_first else factors[::-1]:
+        normed = normed * factor
+    return normed
 
 
 def _filling(keep: Operation) -> Operation:

@@ -34,9 +34,8 @@ def layered(thing: Any, module: ModuleType | None) -> Any:
     """Return a class of layers over arrays that holds weights as a class of modules; anything else as it is."""
     if not inspect.isclass(thing) or issubclass(thing, nn.Module | torch.optim.Optimizer) or module is None:
         return thing
-    if _method(thing, _FORWARD) is None or not _holds_arrays(thing, frozenset()):
-        return thing
-    return _kind(thing)
+    kind: Any = thing
+    return _kind(kind) if _method(kind, _FORWARD) is not None and _holds_arrays(kind, frozenset()) else thing
 
 
 def _method(kind: type, names: Sequence[str]) -> Callable[..., Any] | None:
@@ -75,11 +74,11 @@ def _holds_arrays(kind: type, seen: frozenset[type]) -> bool:
 
 
 @functools.cache
-def _kind(layer: type) -> type[nn.Module]:
+def _kind(layer: Any) -> type[nn.Module]:
     """The class of modules whose instances hold an instance of a layer."""
     forward = _method(layer, _FORWARD)
 
-    @functools.wraps(layer.__init__)
+    @functools.wraps(inspect.getattr_static(layer, "__init__"))
     def build(self: nn.Module, *arguments: Any, **options: Any) -> None:
         nn.Module.__init__(self)
         _hold(self, layer(*arguments, **options))

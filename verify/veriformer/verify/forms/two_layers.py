@@ -44,8 +44,8 @@ _OTHERS = (nn.Softmax, nn.LogSoftmax)
 _LARGEST = 1024
 """So wide is a module made at most to hold the weights that are given: beyond it, making one takes too long."""
 
-_WIDER = 16
-"""Hidden layers so many times as wide as asked for are made at most."""
+_MATRIX = 2**23
+"""So many numbers does a matrix of it hold at most: by a wrong reading of a matrix no width is large enough."""
 
 
 def called_network(candidate: Candidate) -> bool:
@@ -121,7 +121,7 @@ def _large_enough(
     d, f, o = needs
     width, inner = max(d, o), f
     before: list[tuple[int, int]] = []
-    while width <= _LARGEST and inner <= _WIDER * max(f, 8):  # by a wrong reading of a matrix nothing is large enough
+    while width <= _LARGEST and width * inner <= _MATRIX:
         try:
             module = holder.module(sizes_for(width, inner), dtype, **given)
         except NotOffered:  # one that halves a size demands an even one

@@ -44,8 +44,8 @@ def read(form: Form, candidate: Candidate, pinned: Mapping[str, str]) -> Reading
         if found is None:
             return None
         if not found.fit.everywhere and not _vanishes(found):
-            said = "it adds something to what the operation gives, as a residual connection does"
-            raise Unfit(f"without {', '.join(map(repr, others.names))} {said}") from others
+            added = "it adds something to what the operation gives, as a residual connection does"
+            raise Unfit(f"without {', '.join(map(repr, others.names))} {added}") from others
         told = () if candidate.meanings != found.candidate.meanings else _told(candidate)
         return replace(found, match=replace(found.match, told=(*found.match.told, *told)))
     if match is None:
