@@ -93,11 +93,11 @@ def function_of(text: str, form: str, name: str, **readings: str) -> Any:
         return bind(form, vars(module)[name], **readings)
 
 
-def normed(text: str, rank: int = 3) -> tuple[Tensor, list[Tensor]]:
+def normed(text: str) -> tuple[Tensor, list[Tensor]]:
     """Return the result and its leaves, x, weight and bias."""
     function = function_of(text, "modules/layer_norm", "LayerNorm")
-    leaves = [torch.linspace(0, 9, 24, dtype=torch.float64).sin().reshape([2, 3, 4][-rank:] if rank < 3 else [2, 3, 4])]
-    leaves += [torch.linspace(1, 2, 4, dtype=torch.float64) * sign for sign in (1, -1)]
+    x = torch.linspace(0, 9, 24, dtype=torch.float64).sin().reshape(2, 3, 4)
+    leaves = [x, *(torch.linspace(1, 2, 4, dtype=torch.float64) * sign for sign in (1, -1))]
     leaves = [x.requires_grad_() for x in leaves]
     return function(*leaves, eps=1e-5), leaves
 

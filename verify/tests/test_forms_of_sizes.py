@@ -157,8 +157,11 @@ def test_matrices_of_a_gated_network_may_be_held_either_way() -> None:
 
 def test_a_hidden_layer_that_never_gets_as_wide_as_asked_for_is_not_made_ever_wider(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
-    file.write_text(HELD_OUTWARD.format(gate=1))
-    swiglu = bind("modules/swiglu", module_of(file).SwiGLU, held="[n_in, n_out]")
+    recorded = "super().__init__()\n        MADE.append(d_model * d_ff)"
+    file.write_text("MADE = []\n" + HELD_OUTWARD.format(gate=1).replace("super().__init__()", recorded))
+    module = module_of(file)
+    swiglu = bind("modules/swiglu", module.SwiGLU, held="[n_in, n_out]")
     x, into, out = torch.ones(1, 1), torch.ones(1, 300), torch.ones(300, 1)
     with pytest.raises(NotOffered, match="no instance holds 1 × 300 × 1"):
         swiglu(x, into, into, out)
+    assert max(module.MADE) < 2**23

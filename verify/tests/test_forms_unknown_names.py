@@ -125,10 +125,16 @@ OVER_A_LIST = """
 import math
 
 def softmax(x, size):
-    largest = max(x[i] for i in range(size))
-    total = sum(math.exp(x[i] - largest) for i in range(size))
+    largest = x[0]
+    for i in range(1, size):
+        if x[i] > largest:
+            largest = x[i]
+    total = 0.0
     for i in range(size):
-        x[i] = math.exp(x[i] - largest) / total
+        x[i] = math.exp(x[i] - largest)
+        total += x[i]
+    for i in range(size):
+        x[i] /= total
     return x
 """
 

@@ -89,8 +89,10 @@ def shared_rows(cause: Cause, target: Target) -> dict[str, str]:
 
 
 def _with_the_most(found: Mapping[str, str | None], formats: Mapping[str, str]) -> dict[str, str | None]:
-    """Return the witnesses of rows, where in a half format most rows of a cause have one for all of its rows: how far
-    off a call is there is a matter of luck."""
+    """Return the witnesses of rows; where half of a cause's rows in a half format, or more, have one, for all of these.
+
+    By how much a call is off there is a matter of luck.
+    """
     most: dict[str, str] = {}
     for dtype in dtypes.HALVES:
         own = [name for key, name in found.items() if formats[key] == dtype]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import importlib
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import ModuleType
@@ -15,7 +14,10 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from veriformer.verify.forms.array_places import Place, gradient_of, parts_of, weights_of
+from veriformer.verify.forms.arrays import array_of, tensor_of, widest_of
 from veriformer.verify.forms.form import NotOffered
+
+Function = Callable[..., Any]
 
 _FORWARD, _BACKWARD = ("forward", "__call__"), ("backward", "backprop", "backward_pass")
 _MODES = frozenset(("training", "train", "is_training"))
@@ -76,16 +78,18 @@ def _holds_arrays(kind: type, seen: frozenset[type]) -> bool:
 @functools.cache
 def _kind(layer: Any) -> type[nn.Module]:
     """The class of modules whose instances hold an instance of a layer."""
-    forward = _method(layer, _FORWARD)
+    forward, backward = _method(layer, _FORWARD), _method(layer, _BACKWARD)
+    assert forward is not None
+    derived = backward if backward is not None and _demanded(backward) == 1 else None
 
     @functools.wraps(inspect.getattr_static(layer, "__init__"))
     def build(self: nn.Module, *arguments: Any, **options: Any) -> None:
         nn.Module.__init__(self)
         _hold(self, layer(*arguments, **options))
 
-    @functools.wraps(forward)  # type: ignore[arg-type]
+    @functools.wraps(forward)
     def call(self: nn.Module, *arguments: Any, **options: Any) -> Any:
-        return _call(self, arguments, options)
+        return _call(self, forward, derived, arguments, options)
 
     named = {"__module__": layer.__module__, "__qualname__": layer.__qualname__, "__doc__": layer.__doc__}
     return type(layer.__name__, (nn.Module,), {**named, "__init__": build, "forward": call})
@@ -118,38 +122,29 @@ def _weights(layer: Any) -> Iterator[Place]:
         yield from _weights(part)
 
 
-def _call(module: nn.Module, arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
+def _call(
+    module: nn.Module,
+    forward: Function,
+    backward: Function | None,
+    arguments: Sequence[Any],
+    options: Mapping[str, Any],
+) -> Any:
     layer = copy.deepcopy(module.layer)
-    forward = _method(type(layer), _FORWARD)
-    assert forward is not None
-    taken = inspect.signature(forward).parameters
-    options = {**dict.fromkeys(_MODES & taken.keys(), False), **options}
+    held = list(_weights(layer))  # before it is called, by which it may come to hold other arrays
+    weights = [x for _, x in module.named_parameters()]
+    for place, x in zip(held, weights, strict=True):
+        place.put(array_of(x).copy())
     if hasattr(layer, "training"):
         layer.training = False
-    held = list(_weights(layer))  # before it is called, by which it may come to hold other arrays
-    leaves, shape = pytree.tree_flatten((tuple(arguments), options))
-    weights = dict(module.named_parameters())
-    given = [x for x in leaves if isinstance(x, Tensor)]
-    if any(x.dtype == torch.bfloat16 for x in (*given, *weights.values())):
-        raise NotOffered("bf16: NumPy has no such format")
-
-    def run(tensors: Sequence[Tensor]) -> Any:
-        rest = iter(tensors)
-        arrays = [next(rest).detach().numpy() if isinstance(x, Tensor) else x for x in leaves]
-        own, named = pytree.tree_unflatten(arrays, shape)
-        for place, x in zip(held, rest, strict=True):
-            place.put(x.detach().numpy().copy())
-        return forward(layer, *own, **named)
-
-    tensors = [*given, *weights.values()]
-    floating = [x.dtype for x in tensors if x.is_floating_point()]
-    widest = max(floating, key=lambda dtype: dtype.itemsize, default=None)
-    wanted = torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
-    backward = _method(type(layer), _BACKWARD)
-    if not wanted or backward is None or _demanded(backward) != 1:
-        return pytree.tree_map(lambda x: _tensor(x, widest), run(tensors))
-    parts, structure = pytree.tree_flatten(pytree.tree_map(lambda x: _tensor(x, widest), run(tensors)))
-    found = _Called.apply((layer, held), backward, parts, len(given), *tensors)  # type: ignore[no-untyped-call]
+    modes = dict.fromkeys(_MODES & inspect.signature(forward).parameters.keys(), False)
+    own, named = pytree.tree_map(array_of, (tuple(arguments), {**modes, **options}))
+    given = [x for x in pytree.tree_leaves((tuple(arguments), options)) if isinstance(x, Tensor)]
+    widest = widest_of([*given, *weights])
+    result = pytree.tree_map(lambda x: tensor_of(x, widest), forward(layer, *own, **named))
+    if backward is None or not torch.is_grad_enabled() or not any(x.requires_grad for x in [*given, *weights]):
+        return result
+    parts, structure = pytree.tree_flatten(result)
+    found = _Called.apply((layer, held), backward, parts, len(given), *given, *weights)  # type: ignore[no-untyped-call]
     return pytree.tree_unflatten(list(found), structure)
 
 
@@ -157,15 +152,6 @@ def _demanded(backward: Callable[..., Any]) -> int:
     """Return how many arguments a method demands beside its own object."""
     asked = [p for p in inspect.signature(backward).parameters.values() if p.default is p.empty]
     return len([p for p in asked if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]) - 1
-
-
-def _tensor(x: Any, widest: torch.dtype | None = None) -> Any:
-    """Return an array as a tensor; what constants of its own widened to float64, in the widest dtype that was given."""
-    numpy = importlib.import_module("numpy")
-    if not isinstance(x, numpy.ndarray | numpy.generic):
-        return x
-    found = torch.from_numpy(numpy.asarray(x))
-    return found if widest is None or found.dtype is not torch.float64 else found.to(widest)
 
 
 class _Called(torch.autograd.Function):
@@ -195,7 +181,7 @@ class _Called(torch.autograd.Function):
 
 def _of_inputs(returned: Any, inputs: Sequence[Tensor], wanted: Sequence[bool]) -> Iterator[Tensor | None]:
     """Yield the gradient of each argument. What is given several times has one, or one for each time."""
-    found = [_tensor(x) for x in pytree.tree_leaves(returned) if x is not None]
+    found = [tensor_of(x) for x in pytree.tree_leaves(returned) if x is not None]
     floating = [x for x in inputs if x.is_floating_point()]
     different = list(dict.fromkeys((x.data_ptr(), x.shape) for x in floating))
     once = len(found) == len(different) < len(floating)
@@ -216,5 +202,5 @@ def _of_weight(weight: Place) -> Tensor:
     found = gradient_of(weight)
     if found is None:
         raise NotOffered(f"gradients: its backward leaves none of {weight.name}")
-    gradient: Tensor = _tensor(found)
+    gradient: Tensor = tensor_of(found)
     return gradient

@@ -9,11 +9,9 @@ from contextlib import AbstractContextManager, nullcontext
 from types import SimpleNamespace
 from typing import Any
 
+from veriformer.verify.forms.adapted import candidate_of
 from veriformer.verify.forms.afresh import calling_without
-from veriformer.verify.forms.array_layers import layered
-from veriformer.verify.forms.autograd_functions import applied
 from veriformer.verify.forms.candidate import Candidate
-from veriformer.verify.forms.frameworks import over_tensors
 from veriformer.verify.forms.meanings import BUILT, CALLED, WITHOUT, Meanings
 from veriformer.verify.forms.pin import Pin
 from veriformer.verify.forms.registry import form_named
@@ -48,7 +46,7 @@ def bind(form: str, thing: Any, **readings: str) -> Any:
     name = getattr(thing, "__qualname__", getattr(thing, "__name__", type(thing).__name__))
     module = thing if inspect.ismodule(thing) else sys.modules.get(getattr(thing, "__module__", ""))
     readings, meanings = _apart(readings)
-    candidate = Candidate(str(name), layered(over_tensors(applied(thing), module), module), module).read_as(meanings)
+    candidate = candidate_of(str(name), thing, module).read_as(meanings)
     match = form_named(form).match(candidate)
     if match is None:
         raise ValueError(f"{name}: not of the form {form!r}")

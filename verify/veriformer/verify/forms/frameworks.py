@@ -15,7 +15,7 @@ import torch.utils.dlpack
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from veriformer.verify.forms.form import NotOffered
+from veriformer.verify.forms.arrays import array_of, tensor_of, widest_of
 from veriformer.verify.forms.own_gradients import with_own_gradient
 
 _ROOTS = {"jax": "jax", "jaxlib": "jax", "flax": "jax", "optax": "jax", "numpy": "numpy"}
@@ -99,30 +99,11 @@ def like(function: Callable[..., Any], thing: Any, module: ModuleType | None) ->
 
 
 def _of_numpy(function: Callable[..., Any]) -> Callable[..., Any]:
-    numpy = importlib.import_module("numpy")
-
-    def array(x: Any) -> Any:
-        if not isinstance(x, Tensor):
-            return x
-        if x.dtype == torch.bfloat16:
-            raise NotOffered("bf16: NumPy has no such format")
-        return x.detach().numpy()  # the same memory: an array that is changed shows
-
-    def tensor(x: Any, widest: torch.dtype | None) -> Any:
-        if not isinstance(x, numpy.ndarray | numpy.generic):
-            return x
-        found = torch.from_numpy(numpy.asarray(x))
-        # A constant such as numpy.sqrt(2) is a float64, by which NumPy widens every array: that is its own rule.
-        return found if widest is None or found.dtype is not torch.float64 else found.to(widest)
-
     @functools.wraps(function)
     def call(*arguments: Any, **options: Any) -> Any:
-        given, named = pytree.tree_map(array, (arguments, options))
-        floating = [
-            x.dtype for x in pytree.tree_leaves((arguments, options)) if isinstance(x, Tensor) and x.is_floating_point()
-        ]
-        widest = max(floating, key=lambda dtype: dtype.itemsize, default=None)
-        return pytree.tree_map(lambda x: tensor(x, widest), function(*given, **named))
+        given, named = pytree.tree_map(array_of, (arguments, options))
+        widest = widest_of(pytree.tree_leaves((arguments, options)))
+        return pytree.tree_map(lambda x: tensor_of(x, widest), function(*given, **named))
 
     return call
 

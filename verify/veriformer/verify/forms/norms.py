@@ -24,8 +24,8 @@ WEIGHTS = ("as it is", "added to 1")
 """What the scale of a row is: the weight, or one more than it."""
 
 EPSILONS = ("added in the root", "least norm")
-"""What ε is: added to the mean of squares, or the least number that is divided by, which no equation has: it is small
-and no argument of the operation then."""
+"""Uses of ε: added to the mean of squares, or the least number that is divided by, which no equation has. Then it is
+small, and no argument of the operation."""
 
 _BOUNDING = frozenset(("clamp", "clamp_min", "maximum", "max", "normalize", "clip"))
 

@@ -219,7 +219,7 @@ _EVERY = ("dropout", "False", "True", "None", *_ACTIVATIONS, "nn.LayerNorm")
 
 
 def meanings_of(unknown: UnknownArgument) -> tuple[str, ...]:
-    """What an argument may be, the likeliest first: by its annotation, what is open, and words of its name.
+    """Return what an argument may be, the likeliest first: by its annotation, what is open, and words of its name.
 
     Nothing where its name is that of a size which the form has no value for.
     """

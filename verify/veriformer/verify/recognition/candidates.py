@@ -12,10 +12,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from veriformer.verify.forms.array_layers import layered
-from veriformer.verify.forms.autograd_functions import applied, is_autograd_function
+from veriformer.verify.forms.adapted import candidate_of
+from veriformer.verify.forms.autograd_functions import is_autograd_function
 from veriformer.verify.forms.candidate import Candidate, words
-from veriformer.verify.forms.frameworks import over_tensors
 
 
 def candidates(target: object) -> list[Candidate]:
@@ -24,12 +23,7 @@ def candidates(target: object) -> list[Candidate]:
         return [*_of_module(target, ""), *_of_package(target)]
     module = inspect.getmodule(target) if callable(target) else None
     name = getattr(target, "__qualname__", type(target).__name__)
-    return [candidate(name, target, module)]
-
-
-def candidate(name: str, thing: Any, module: ModuleType | None) -> Candidate:
-    """A candidate; a function over arrays of another framework as one over tensors, a class with ``apply`` as that."""
-    return Candidate(name, layered(over_tensors(applied(thing), module), module), module)
+    return [candidate_of(name, target, module)]
 
 
 def _of_module(module: ModuleType, prefix: str) -> Iterator[Candidate]:
@@ -43,8 +37,8 @@ def _of_module(module: ModuleType, prefix: str) -> Iterator[Candidate]:
             continue
         if getattr(x, "__module__", None) == module.__name__ or _assigned(x, module):
             whole = f"{prefix}.{name}" if prefix else name
-            yield candidate(whole, x, module)
-            yield from (candidate(f"{whole}.{own}", method, module) for own, method in _methods(x))
+            yield candidate_of(whole, x, module)
+            yield from (candidate_of(f"{whole}.{own}", method, module) for own, method in _methods(x))
 
 
 _OF_METHODS = (
@@ -98,12 +92,12 @@ def _of_package(package: ModuleType) -> Iterator[Candidate]:
 def resolved(target: object, name: str) -> Candidate:
     """The candidate of this name. Raises LookupError where there is none."""
     if not isinstance(target, ModuleType) or not name:
-        return candidate(name, target, target if isinstance(target, ModuleType) else inspect.getmodule(target))
+        return candidate_of(name, target, target if isinstance(target, ModuleType) else inspect.getmodule(target))
     module, rest = target, name
     head, _, method = name.rpartition(".")
     kind = getattr(module, head, None)
     if inspect.isclass(kind):
-        return candidate(name, method_of(kind, method), module)
+        return candidate_of(name, method_of(kind, method), module)
     while ("." in rest and not hasattr(module, rest.partition(".")[0])) or "." in rest:
         head, _, rest = rest.partition(".")
         module = importlib.import_module(f"{module.__name__}.{head}")
@@ -112,4 +106,4 @@ def resolved(target: object, name: str) -> Candidate:
             found = importlib.import_module(f"{module.__name__}.{rest}")
             return Candidate(name, found, found)
         raise LookupError(f"{getattr(module, '__name__', module)} has no {rest!r}")
-    return candidate(name, getattr(module, rest), module)
+    return candidate_of(name, getattr(module, rest), module)

@@ -17,6 +17,7 @@ from hypothesis.errors import UnsatisfiedAssumption
 
 from veriformer.verify.domain.probe import Probe
 from veriformer.verify.domain.sample import Sample
+from veriformer.verify.forms.adapted import candidate_of
 from veriformer.verify.forms.afresh import given, surroundings
 from veriformer.verify.forms.binding import bound
 from veriformer.verify.forms.candidate import Candidate
@@ -25,7 +26,6 @@ from veriformer.verify.forms.form import NotOffered
 from veriformer.verify.forms.pin import Pin
 from veriformer.verify.forms.registry import form_named
 from veriformer.verify.judging.judge import Violation
-from veriformer.verify.recognition.candidates import candidate as candidate_of
 from veriformer.verify.recognition.candidates import resolved
 from veriformer.verify.recognition.nearest import choices_of
 from veriformer.verify.targets.target import Target
