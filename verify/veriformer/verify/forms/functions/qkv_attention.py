@@ -33,11 +33,18 @@ _TOLD = {
     "width": ("d_k", "dk", "dim_k", "head_dim"),
     "heads": ("heads", "num_heads", "n_heads", "n_head", "nhead", "num_attention_heads"),
     "groups": ("kv_heads", "num_kv_heads", "n_kv_heads", "n_kv_head", "num_key_value_heads"),
+    "module": ("module",),
 }
-"""What some functions are told though their queries say it, or of queries whose heads stand side by side."""
+"""What some functions are told though their queries say it, or of queries whose heads stand side by side.
+
+module: the layer that calls the function, of which it reads numbers of heads.
+"""
 
 JOINED = "[B,n,H·d]"
 """The layout of code that is told the number of heads, and takes them apart."""
+
+SWAPPED = "axes 1 and 2 exchanged"
+"""The layout of results where the two axes stand in the other order than in the queries."""
 
 SCALES = ("1/√d_k by itself", "given in every call")
 """What a function does whose scale has a number for its default: scale by 1/√d_k besides, or leave it to callers."""
@@ -71,7 +78,10 @@ def _match(candidate: Candidate) -> Match | None:
         return None
     readings: dict[str, tuple[str, ...]] = {"layout": _layouts(candidate, found)}
     flat = readings["layout"][0] in _FLAT
-    causality = _causality(candidate, readings["layout"])
+    result = None if flat else _layout_of_result(candidate, found, readings["layout"])
+    if result is not None:
+        readings["result"] = (result,)
+    causality = _causality(candidate, readings)
     if causality != CAUSALITY[:1]:
         readings["causal"] = causality
     if "mask" in found:
@@ -96,6 +106,15 @@ def _layouts(candidate: Candidate, names: Mapping[str, str]) -> tuple[str, ...]:
     return flat[:1] or agreeing(LAYOUTS, axes)
 
 
+def _layout_of_result(candidate: Candidate, names: Mapping[str, str], layouts: tuple[str, ...]) -> str | None:
+    """Return the layout of what a function gives, where it is another than that of its queries; None where it is not."""
+    if layouts[0] not in LAYOUTS:
+        return None
+    found = _plain(candidate, names, torch.zeros(1, 3, 2, 4))  # shapes as [B,H,n,d]: 3 heads, 2 queries
+    shape = () if found is None else tuple(found.shape)
+    return {(1, 2, 3, 4): SWAPPED, (1, 2, 12): JOINED, (1, 3, 8): JOINED}.get(shape)
+
+
 def _is_number(default: Any) -> bool:
     return isinstance(default, int | float) and not isinstance(default, bool)
 
@@ -106,22 +125,27 @@ def _roles(candidate: Candidate) -> dict[str, str] | None:
 
 def _answers(candidate: Candidate, names: Mapping[str, str], rank: int) -> bool:
     """Whether a plain call of tensors with so many axes is answered, with a mask that hides nothing if one is asked."""
-    q = torch.zeros((1, 1, 2, 4)[-rank:])
+    return _plain(candidate, names, torch.zeros((1, 1, 2, 4)[-rank:])) is not None
+
+
+def _plain(candidate: Candidate, names: Mapping[str, str], q: Tensor) -> Tensor | None:
+    """Return the result where q, k and v are all q; None where that is refused."""
+    heads = q.shape[1] if q.ndim == 4 else 1
     given: dict[str, Any] = {names["q"]: q, names["k"]: q, names["v"]: q}
-    given |= _standing(candidate, names, q.shape[-1])
+    given |= _standing(candidate, names, q.shape[-1], heads=(heads, heads))
     if "mask" in names and candidate.parameters[names["mask"]].default is inspect.Parameter.empty:
-        given[names["mask"]] = q.new_ones((*q.shape[:-1], 2))
+        given[names["mask"]] = q.new_ones((*q.shape[:-1], q.shape[-2]))
     try:
-        calling(candidate, {"temperature": 2.0, "head_dim": 4}, q.dtype)(**given)
+        result = first(calling(candidate, {"temperature": 2.0, "head_dim": 4}, q.dtype)(**given))
     except Exception:  # refused, for whatever reason
-        return False
-    return True
+        return None
+    return result if isinstance(result, Tensor) else None
 
 
-def _causality(candidate: Candidate, layouts: tuple[str, ...]) -> tuple[str, ...]:
-    """The readings of causality by what it does in these layouts without being asked; of several the sure ones."""
-    usual = {"mask": MASKS[0], "mask_axes": _AXES[0]}
-    found = {causality_of_function(_bind(candidate, {**usual, "layout": layout})) for layout in layouts}
+def _causality(candidate: Candidate, readings: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the readings of causality by what it does in these layouts without being asked; of several the sure ones."""
+    usual = {"mask": MASKS[0], "mask_axes": _AXES[0]} | {name: values[0] for name, values in readings.items()}
+    found = {causality_of_function(_bind(candidate, {**usual, "layout": x})) for x in readings["layout"]}
     sure = {values for values in found if len(values) == 1}
     return sure.pop() if len(sure) == 1 else CAUSALITY
 
@@ -140,11 +164,20 @@ def _standing(
     found |= {names[role]: None for role in left}
     found |= {names["heads"]: heads[0]} if "heads" in names else {}
     found |= {names["groups"]: heads[1]} if "groups" in names else {}
+    found |= {names["module"]: _layer(heads, d_k)} if "module" in names else {}
     if defaults.get("scale") is inspect.Parameter.empty or (readings or {}).get("scale") == SCALES[1]:
         found[names["scale"]] = _scale(d_k**-0.5, readings or {})
     if "is_causal" in names and defaults["is_causal"] not in (False, None):  # none at all, or causal by itself
         found[names["is_causal"]] = False
     return found
+
+
+def _layer(heads: tuple[int, int], d_k: int) -> nn.Module:
+    """Return a layer without weights that has the attributes of a layer of attention, as functions read them."""
+    made = nn.Module().eval()
+    sizes = {"num_heads": heads[0], "num_attention_heads": heads[0], "num_key_value_heads": heads[1], "head_dim": d_k}
+    vars(made).update(sizes, num_key_value_groups=heads[0] // heads[1], is_causal=False)
+    return made
 
 
 def _weightless(candidate: Candidate) -> bool:
@@ -190,9 +223,12 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Any]:
             elif value is not None and value is not False:
                 theirs[names[role]] = _scale(value, readings) if role == "scale" else value
         result: Tensor = first(function_of(q)(**theirs))
-        if readings["layout"] == JOINED:
+        layout = readings.get("result", readings["layout"])
+        if layout == JOINED:
             return result.reshape(*result.shape[:-1], heads[0], -1).transpose(1, 2)
-        return laid_out(result, readings["layout"])
+        if layout == SWAPPED:
+            layout = LAYOUTS[1 - LAYOUTS.index(readings["layout"])]
+        return laid_out(result, layout)
 
     if "window" in options and "is_causal" not in options:
         options.remove("window")

@@ -106,9 +106,15 @@ def _parts(module: nn.Module, network_first: bool) -> Parts:
         raise Unfit("its network is not one of two layers with biases")
     norms = [(rest[i], rest[i + 1]) for i in range(0, len(rest) - 1, 2)]
     own = dict(module.named_parameters())
-    if len(rest) != 4 or any(own[name].ndim != 1 for name in rest):
+    alike = all(_owner(weight) == _owner(bias) and not bool((own[bias] == 1).all()) for weight, bias in norms)
+    if len(rest) != 4 or not alike or any(own[name].ndim != 1 for name in rest):
         raise Unfit("it does not have two norms with a weight and a bias each")
     return Parts(projections(attention), (network[0], network[1]), (norms[0], norms[1]))
+
+
+def _owner(parameter: str) -> str:
+    """Return the path of the module that holds a parameter."""
+    return parameter.rpartition(".")[0]
 
 
 def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
