@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.source_texts import read_pins
+from tests.source_texts import read_pins, recognise_text
 from veriformer.verify.domain import constants
 from veriformer.verify.domain.probe import probe_operation
 from veriformer.verify.domain.record import Domain
@@ -258,3 +258,47 @@ def test_an_epsilon_may_be_the_least_norm_that_is_divided_by() -> None:
     right = read_pins(CLAMPED.format(by=" * self.scale"))["rms_norm"]
     assert (right.readings["eps"], right.everywhere) == ("least norm", True)
     assert not read_pins(CLAMPED.format(by=""))["rms_norm"].everywhere
+
+
+WITHOUT_BIAS = """
+import torch
+from torch import nn
+
+class UMT5LayerNorm(nn.Module):
+    def __init__(self, hidden_size, eps=1e-6):
+        super().__init__()
+        self.weight, self.variance_epsilon = nn.Parameter(torch.ones(hidden_size)), eps
+
+    def forward(self, hidden_states):
+        x = hidden_states - MEAN
+        return self.weight * x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.variance_epsilon)
+"""
+
+
+@pytest.mark.parametrize(
+    ("mean", "operation"), [("0", "rms_norm"), ("hidden_states.mean(-1, keepdim=True)", "layer_norm")]
+)
+def test_a_layer_norm_without_a_bias_is_the_norm_that_it_computes(mean: str, operation: str) -> None:
+    (pin,) = read_pins(WITHOUT_BIAS.replace("MEAN", mean)).values()
+    assert (pin.operation, pin.everywhere) == (operation, True)
+
+
+GROUPED = """
+import torch
+from torch import nn
+
+class RMSNormGrouped(nn.Module):
+    def __init__(self, hidden_size, group_size, eps=1e-6):
+        super().__init__()
+        self.weight, self.eps, self.group_size = nn.Parameter(torch.ones(hidden_size)), eps, group_size
+
+    def forward(self, x):
+        groups = x.unflatten(-1, (-1, self.group_size))
+        return self.weight * (groups * torch.rsqrt(groups.pow(2).mean(-1, keepdim=True) + self.eps)).flatten(-2)
+"""
+
+
+def test_a_norm_over_groups_is_not_judged_as_one_over_rows() -> None:
+    found = recognise_text(GROUPED)
+    assert not found.pins
+    assert "its 'group_size' is no size of the operation" in found.refused[0].reason

@@ -8,7 +8,7 @@ from tests.source_texts import read_pins
 
 pytestmark = pytest.mark.usefixtures("warm")
 
-EAGER = '''
+EAGER = """
 import torch
 from torch import nn
 
@@ -25,7 +25,7 @@ def eager_attention_forward(module, query, key, value, attention_mask, scaling, 
     weights = weights.softmax(-1)
     weights = nn.functional.dropout(weights, p=dropout, training=module.training)
     return (weights @ value)RESULT, weights
-'''
+"""
 """Attention as the layers of transformers call it."""
 
 RESULTS = {
@@ -60,7 +60,8 @@ class DecoderLayer(nn.Module):
 @pytest.mark.parametrize("written", RESULTS)
 def test_attention_that_is_given_its_layer_is_read_with_the_layout_of_its_result(written: str) -> None:
     pin = read_pins(EAGER.replace("RESULT", written))["attention"]
-    assert pin.everywhere and pin.readings["layout"] == "[B,H,n,d]"
+    assert pin.everywhere
+    assert pin.readings["layout"] == "[B,H,n,d]"
     assert pin.readings.get("result") == RESULTS[written]
 
 
@@ -72,3 +73,40 @@ def test_heads_that_are_repeated_in_another_order_are_no_reading() -> None:
 
 def test_a_block_whose_scales_are_no_norms_is_not_judged() -> None:
     assert not read_pins(BLOCK)
+
+
+CONFIGURED = """
+from dataclasses import dataclass
+from torch import nn
+
+class Strict:
+    def __setattr__(self, name, value):
+        if name == "d_model" and not isinstance(value, list | None):
+            raise TypeError(f"d_model: expected a list, got {value!r}")
+        object.__setattr__(self, name, value)
+
+@dataclass
+class LayerConfig(Strict):
+    hidden_size: int
+    intermediate_size: int
+    key_bias: bool
+    d_model: "list[str] | None" = None
+
+    def __init__(self, hidden_size=8, intermediate_size=16, d_model=None, key_bias=True):
+        self.hidden_size, self.intermediate_size, self.key_bias = hidden_size, intermediate_size, key_bias
+        self.d_model = d_model
+
+class MLP(nn.Module):
+    def __init__(self, config: LayerConfig):
+        super().__init__()
+        self.up = nn.Linear(config.hidden_size, config.intermediate_size, bias=config.key_bias)
+        self.down = nn.Linear(config.intermediate_size, config.hidden_size)
+
+    def forward(self, x):
+        return self.down(nn.functional.gelu(self.up(x)))
+"""
+"""A config with an entry that has the name of a size and holds words."""
+
+
+def test_an_entry_of_a_config_that_is_declared_to_hold_words_is_given_no_size() -> None:
+    assert read_pins(CONFIGURED)["feed_forward"].everywhere

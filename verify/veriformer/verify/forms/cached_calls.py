@@ -170,6 +170,14 @@ def copy_layer(module: nn.Module, weights: Mapping[str, Tensor], way: str, param
     return Layer(other.eval(), way, parameter, of)
 
 
+def answers(layer: Layer, arguments: Arguments, x: Tensor) -> bool:
+    """Return whether a layer answers a call that knows of no others."""
+    with contextlib.suppress(Exception), torch.random.fork_rng(), torch.no_grad():
+        layer.module(**arguments(Part(0, x.shape[1], x.shape[1])))
+        return True
+    return False
+
+
 def keeps_calls(layer: Callable[[], Layer], arguments: Callable[[Tensor], Arguments], x: Tensor, sizes: Any) -> bool:
     """Return whether a layer gives for the first part what a call of it alone gives, and later parts depend on it.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 from dataclasses import dataclass, replace
@@ -119,6 +120,7 @@ class Candidate:
 _MADE_WITH: dict[Any, set[str]] = {}
 
 
+@functools.cache
 def words(name: str) -> tuple[str, ...]:
     """The words of an identifier in small letters; of longer ones without the number at their end."""
     apart = re.sub(r"(?<=\w)(MLP|MoE|FFN|MHA|GQA)(?=$|[A-Z])", r" \1", name.replace("_", " ").replace("MoE", "MOE"))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dis
+import functools
 import inspect
-from collections.abc import Iterator
+import itertools
+from types import CodeType
 from typing import Any
 
 from torch import nn
@@ -30,12 +32,13 @@ def names_read_by(kind: Any) -> frozenset[str]:
     return frozenset(name for function in vars(kind).values() for name in _read(function))
 
 
-def _read(function: Any) -> Iterator[str]:
-    """Attributes of a config that a function reads: what is loaded right after it, wherever it is kept."""
-    if not inspect.isfunction(function):
-        return
-    last = ""
-    for step in dis.get_instructions(function):
-        if last in CONFIGS and step.opname in ("LOAD_ATTR", "LOAD_METHOD"):
-            yield str(step.argval)
-        last = str(step.argval)
+def _read(function: Any) -> frozenset[str]:
+    """Return the attributes of a config that a function reads: what is loaded right after it, wherever it is kept."""
+    return _read_by_code(function.__code__) if inspect.isfunction(function) else frozenset()
+
+
+@functools.cache
+def _read_by_code(code: CodeType) -> frozenset[str]:
+    steps = itertools.pairwise(dis.get_instructions(code))
+    loads = ("LOAD_ATTR", "LOAD_METHOD")
+    return frozenset(str(b.argval) for a, b in steps if str(a.argval) in CONFIGS and b.opname in loads)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import inspect
+import re
 import sys
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
@@ -198,6 +199,21 @@ def _says(kind: Any, parameters: Mapping[str, inspect.Parameter], name: str) -> 
     return _has_default(parameters[name]) if name in parameters else hasattr(kind, name)
 
 
+_NO_NUMBERS = frozenset(
+    ("list", "tuple", "dict", "set", "sequence", "mapping", "str", "none", "optional", "union", "typing")
+)
+"""Words of annotations that admit no number by themselves."""
+
+
+def _holds_numbers(kind: type, name: str) -> bool:
+    """Return whether an entry of a config may be a number: it has no annotation, or one that admits some."""
+    owners = (vars(one).get("__annotations__", {}) for one in inspect.getmro(kind))
+    declared = next((annotations[name] for annotations in owners if name in annotations), None)
+    said = declared if isinstance(declared, str) else "" if declared is None else inspect.formatannotation(declared)
+    found = set(re.findall(r"[a-z]+", said.lower()))
+    return not found or not found <= _NO_NUMBERS
+
+
 def _constructed(kind: Any, sizes: Mapping[str, Any], given: Mapping[str, Any], meanings: Meanings) -> Any:
     """A config that its class makes: by the arguments of its constructor, and by what that reads of its keywords."""
     parameters = inspect.signature(kind).parameters
@@ -206,6 +222,7 @@ def _constructed(kind: Any, sizes: Mapping[str, Any], given: Mapping[str, Any], 
     if code is not None and len(names) < len(parameters):
         names += [name for name in code.co_consts if isinstance(name, str) and name.isidentifier()]
         names += [name for name in inspect.get_annotations(kind) if name not in names]  # set by their names
+    names = [name for name in names if _holds_numbers(kind, name)]
     fields: dict[str, Any] = {}
     known = {name: meaning(meanings, BUILT, name) for name in names}
     for name, as_known in known.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from veriformer.verify.forms.attention_calls import UNMASKED, has_tables
 from veriformer.verify.forms.cached_calls import (
     OF_CONTEXT,
     Arguments,
-    Layer,
+    answers,
     copy_layer,
     find_parameter,
     keeps_calls,
@@ -38,23 +39,30 @@ def find_cached_way(
     parameters, sizes = candidate.parameters, sizes_of(WIDTH, HEADS, HEADS, WIDTH // HEADS, WIDTH)
     weights, causal = dict(instance.named_parameters()), causal if causal == UNMASKED else CAUSALITY[0]
     x = torch.randn(2, 6, WIDTH, generator=torch.Generator().manual_seed(0))
+
+    def asked(given: Tensor, readings: Readings) -> Arguments:
+        q, options = (x, {"context": given}) if readings["cached"] in OF_CONTEXT else (given, {})
+        return lambda part: arguments_of(
+            q, options, names, readings, parameters, HEADS, WIDTH // HEADS, part=part, angle=0
+        )
+
+    of_tables = [{"tables": tables} for tables in TABLES] if has_tables(names) else [{}]
+    masks = list(itertools.product(MASKS, MASK_AXES[:4])) if "mask" in names else [(MASKS[0], MASK_AXES[0])]
+
+    @functools.cache
+    def answered(way: str) -> list[dict[str, str]]:
+        usual = [
+            {"causal": causal, "batch": BATCH[0], "mask": mask, "mask_axes": axes, "cached": way, **tables}
+            for tables, (mask, axes) in itertools.product(of_tables, masks)
+        ]
+        layer = copy_layer(instance, weights, way, "", candidate)
+        return [one for one in usual if answers(layer, asked(x, one), x)]
+
     for way, parameter in list_ways(parameters, names.get("start")):
-        of_tables = TABLES if has_tables(names) else ("",)
-        masks = itertools.product(MASKS, MASK_AXES[:4]) if "mask" in names else ((MASKS[0], MASK_AXES[0]),)
-        for tables, (mask, axes) in itertools.product(of_tables, masks):
-            readings = {"causal": causal, "batch": BATCH[0], "mask": mask, "mask_axes": axes, "cached": way}
-            readings |= {"tables": tables} if tables else {}
-
-            def asked(given: Tensor, readings: Readings = readings, way: str = way) -> Arguments:
-                q, options = (x, {"context": given}) if way in OF_CONTEXT else (given, {})
-                return lambda part: arguments_of(
-                    q, options, names, readings, parameters, HEADS, WIDTH // HEADS, part=part, angle=0
-                )
-
-            def layer(way: str = way, parameter: str = parameter) -> Layer:
-                return copy_layer(instance, weights, way, parameter, candidate)
-
-            if keeps_calls(layer, asked, x, {**sizes, "batch": x.shape[0]}):
+        make = functools.partial(copy_layer, instance, weights, way, parameter, candidate)
+        for one in answered(OF_CONTEXT[0] if way in OF_CONTEXT else ""):
+            told = functools.partial(asked, readings={**one, "cached": way})
+            if keeps_calls(make, told, x, {**sizes, "batch": x.shape[0]}):
                 return (way,)
     return ()
 

@@ -16,6 +16,7 @@ from veriformer.verify.forms.form import NEAR, UNKNOWN, Fit, Form, Unfit
 from veriformer.verify.forms.meanings import BUILT, CALLED
 from veriformer.verify.forms.pin import Pin
 from veriformer.verify.forms.registry import every_form
+from veriformer.verify.forms.size_names import size_of
 from veriformer.verify.forms.table_makers import makers_of
 from veriformer.verify.recognition.by_behaviour import read
 from veriformer.verify.recognition.candidates import candidates
@@ -214,6 +215,8 @@ def _against(found: Reading) -> str:
         return f"it refuses {fit.raised} of the calls that it could take, and answers {fit.answered}: {fit.error[:160]}"
     if LEAST_ANSWERED * fit.answered < fit.calls:
         return f"it answers {fit.answered} of {fit.calls} calls and is right in {fit.right}, which tells too little"
+    if names := _without_part(found):
+        return f"it is not right everywhere, and its {names} is no size of the operation"
     if found.match.named and _near(found):
         return ""
     how = f"the nearest reading gives {fit.share:.0%} of the numbers and explains {fit.closeness:.0%} of their variance"
@@ -315,6 +318,16 @@ def _near(found: Reading) -> bool:
     fit, guessed = found.fit, any(name.startswith(CALLED) for name, _ in found.candidate.meanings)
     meant = (found.form.closed or found.match.closed) and not guessed
     return meant or _is_close(fit) or fit.share >= SHARE
+
+
+def _without_part(found: Reading) -> str:
+    """Return the arguments of a constructor of which nothing but a number of layers was found to fit, where the
+    operation has none; empty where there are none."""
+    guessed = [
+        name for name, known in found.candidate.meanings if name.startswith(BUILT) and size_of(known) == "layers"
+    ]
+    names = [] if found.form.name.startswith("models/") else guessed
+    return " and ".join(repr(name.removeprefix(BUILT)) for name in names)
 
 
 def _is_close(fit: Fit) -> bool:

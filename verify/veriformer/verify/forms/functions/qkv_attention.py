@@ -107,7 +107,7 @@ def _layouts(candidate: Candidate, names: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _layout_of_result(candidate: Candidate, names: Mapping[str, str], layouts: tuple[str, ...]) -> str | None:
-    """Return the layout of what a function gives, where it is another than that of its queries; None where it is not."""
+    """Return the layout of a result, where it is another than that of the queries; None where it is not."""
     if layouts[0] not in LAYOUTS:
         return None
     found = _plain(candidate, names, torch.zeros(1, 3, 2, 4))  # shapes as [B,H,n,d]: 3 heads, 2 queries
@@ -143,7 +143,7 @@ def _plain(candidate: Candidate, names: Mapping[str, str], q: Tensor) -> Tensor 
 
 
 def _causality(candidate: Candidate, readings: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """Return the readings of causality by what it does in these layouts without being asked; of several the sure ones."""
+    """Return the readings of causality by what it does without being asked; of several layouts the sure ones."""
     usual = {"mask": MASKS[0], "mask_axes": _AXES[0]} | {name: values[0] for name, values in readings.items()}
     found = {causality_of_function(_bind(candidate, {**usual, "layout": x})) for x in readings["layout"]}
     sure = {values for values in found if len(values) == 1}
