@@ -109,4 +109,6 @@ class MLP(nn.Module):
 
 
 def test_an_entry_of_a_config_that_is_declared_to_hold_words_is_given_no_size() -> None:
-    assert read_pins(CONFIGURED)["feed_forward"].everywhere
+    pin = read_pins(CONFIGURED)["feed_forward"]
+    assert pin.everywhere
+    assert not pin.told  # no entry had to be found out, for the config is built by its own class
