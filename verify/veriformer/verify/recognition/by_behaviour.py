@@ -43,7 +43,7 @@ def read(form: Form, candidate: Candidate, pinned: Mapping[str, str]) -> Reading
         found = read(form, candidate, pinned)
         if found is None:
             return None
-        if not found.fit.everywhere and not _vanishes(found):
+        if not found.fit.everywhere and not vanishes(found):
             added = "it adds something to what the operation gives, as a residual connection does"
             raise Unfit(f"without {', '.join(map(repr, others.names))} {added}") from others
         told = () if candidate.meanings != found.candidate.meanings else _told(candidate)
@@ -61,7 +61,7 @@ def _without_parts(candidate: Candidate, others: OtherParts) -> Candidate:
     return candidate.read_as(tuple((WITHOUT + name, IDENTITY) for name in others.names))
 
 
-def _vanishes(found: Reading) -> bool:
+def vanishes(found: Reading) -> bool:
     """Return whether nothing is left of a layer's result where all its weights are 0."""
     function = found.form.bind(found.candidate, found.readings)
     return found.form.judge is not None or Fitting(OPERATION[found.form.operation]).vanishes(function)

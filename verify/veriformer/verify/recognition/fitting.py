@@ -52,8 +52,8 @@ _NOT_OFFERED = f"raised {NotOffered.__name__}"
 CLOSE = 0.9
 """A reading that explains less of the variance is not tried with other constants."""
 
-_INPUTS = ("x", "context")
-"""Floating-point arguments of layers that are no weights."""
+_KEPT = ("x", "context", "w_o")
+"""Arguments of layers that are no weights, or that follow such as make the result 0."""
 
 Constants = Mapping[str, Any]
 
@@ -158,11 +158,11 @@ class Fitting:
         return answered, answered + len(own)
 
     def vanishes(self, function: Callable[..., Any]) -> bool:
-        """Return whether the result of every plain call that is answered is 0 where all weights are."""
+        """Return whether the result of every plain call that is answered is 0 where the weights are, but the last."""
         target = self._plain(target_of(self.operation.name, function, {}))
         found = []
         for call in self._drawn("fp32", target, {}):
-            weightless = {name: _zero(x) if name not in _INPUTS else x for name, x in call.arguments.items()}
+            weightless = {name: _zero(x) if name not in _KEPT else x for name, x in call.arguments.items()}
             if call.ordinary:
                 found.append(_called(_trial(target, call), weightless)[0])
         return not any(bool((one.value != 0).any()) for one in found if one is not None)

@@ -18,7 +18,7 @@ from veriformer.verify.forms.pin import Pin
 from veriformer.verify.forms.registry import every_form
 from veriformer.verify.forms.size_names import size_of
 from veriformer.verify.forms.table_makers import makers_of
-from veriformer.verify.recognition.by_behaviour import read
+from veriformer.verify.recognition.by_behaviour import read, vanishes
 from veriformer.verify.recognition.candidates import candidates
 from veriformer.verify.recognition.elsewhere import names_in, wrong_elsewhere
 from veriformer.verify.recognition.fitting import Fitting
@@ -202,6 +202,10 @@ def _options_of(found: Reading) -> set[str]:
     return {name for name, p in parameters.items() if p.default is not p.empty}
 
 
+_VANISHING = frozenset(("multi_head_attention", "feed_forward", "mlp", "swiglu", "mixture_of_experts"))
+"""Operations whose result is 0 where all weights are."""
+
+
 def _against(found: Reading) -> str:
     """Why a candidate is not taken for the operation by its nearest reading; empty where it is."""
     fit = found.fit
@@ -215,6 +219,8 @@ def _against(found: Reading) -> str:
         return f"it refuses {fit.raised} of the calls that it could take, and answers {fit.answered}: {fit.error[:160]}"
     if LEAST_ANSWERED * fit.answered < fit.calls:
         return f"it answers {fit.answered} of {fit.calls} calls and is right in {fit.right}, which tells too little"
+    if found.form.operation in _VANISHING and not vanishes(found):
+        return "it adds something to what the operation gives, as a residual connection does"
     if names := _without_part(found):
         return f"it is not right everywhere, and its {names} is no size of the operation"
     if found.match.named and _near(found):

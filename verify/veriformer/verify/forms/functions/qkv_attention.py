@@ -47,7 +47,7 @@ SWAPPED = "axes 1 and 2 exchanged"
 """The layout of results where the two axes stand in the other order than in the queries."""
 
 SCALES = ("1/√d_k by itself", "given in every call")
-"""What a function does whose scale has a number for its default: scale by 1/√d_k besides, or leave it to callers."""
+"""What a function does whose scale may be left out: scale by 1/√d_k besides, or leave it to callers."""
 
 SCALED = ("multiplied by it", "divided by it")
 """Scores by the scale that a function is told: some are told √d_k, and not its inverse."""
@@ -86,7 +86,7 @@ def _match(candidate: Candidate) -> Match | None:
         readings["causal"] = causality
     if "mask" in found:
         readings |= {"mask": MASKS, "mask_axes": _AXES[:1] if flat else _AXES}
-    if "scale" in found and _is_number(candidate.parameters[found["scale"]].default):
+    if "scale" in found and _is_optional(candidate.parameters[found["scale"]].default):
         readings["scale"] = SCALES
     if "scale" in found:
         readings["scores"] = SCALED
@@ -115,8 +115,9 @@ def _layout_of_result(candidate: Candidate, names: Mapping[str, str], layouts: t
     return {(1, 2, 3, 4): SWAPPED, (1, 2, 12): JOINED, (1, 3, 8): JOINED}.get(shape)
 
 
-def _is_number(default: Any) -> bool:
-    return isinstance(default, int | float) and not isinstance(default, bool)
+def _is_optional(scale: Any) -> bool:
+    """Return whether a default of the scale is a number, or none."""
+    return scale is None or (isinstance(scale, int | float) and not isinstance(scale, bool))
 
 
 def _roles(candidate: Candidate) -> dict[str, str] | None:
