@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from veriformer.spec.requirement import Weight
+from veriformer.verify.cli import verify
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.run import check
 from veriformer.verify.engine.several import absorb, further, name_first
@@ -26,6 +28,7 @@ def swish(x):
 def silu(x):
     return x / (1 + torch.exp(-1.1 * x))
 """
+SILU = ("silu.equation", "silu.gradient", "silu.purity")
 RECOGNISED = {
     "recognised": [
         {"operation": "silu", "name": "swish"},
@@ -48,7 +51,9 @@ def test_each_further_candidate_is_held_to_the_equation(file: Path) -> None:
     found = recognise(module_of(file))
     assert [pin.name for pin in found.pins] == ["swish", "silu"]
     rows = Plan(target=str(file), only=("silu",), dtypes=("fp32",)).rows()
-    assert list(further(str(file), found.to_dict(), rows)) == [("silu", ("silu.equation", "silu.gradient"))]
+    assert list(further(str(file), found.to_dict(), rows)) == [
+        ("silu", ("silu.equation", "silu.gradient", "silu.purity"))
+    ]
 
 
 def test_a_single_candidate_has_none_beside_it(file: Path) -> None:
@@ -80,12 +85,48 @@ def test_what_was_judged_by_its_equation_is_told_as_that(file: Path) -> None:
     assert "silu" in outside(whole.implementation)
     absorb(whole, judged(file, "swish", "silu.equation"), "silu", ("silu.equation",))
     assert "silu" not in outside(whole.implementation)
-    assert "silu by the equation alone" in headline(whole)
+    assert "silu by equation and purity alone" in headline(whole)
 
 
 def test_one_beside_a_name_of_the_contract_is_judged_as_well_and_told(file: Path) -> None:
     """The first of them is what has the name; the suite's names of the contract come before what is recognised."""
     found = {"recognised": [{"operation": "silu", "name": "swish"}], "by_name": ["silu"]}
     rows = Plan(target=str(file), only=("silu",), dtypes=("fp32",)).rows()
-    assert list(further(str(file), found, rows)) == [("swish", ("silu.equation", "silu.gradient"))]
+    assert list(further(str(file), found, rows)) == [("swish", SILU)]
     assert any("silu as well: swish" in text for _, text in lines(found))
+
+
+IN_PLACE = """
+import torch
+
+class Halved(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * torch.sigmoid(x)
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        s = torch.sigmoid(x)
+        return GRADIENT
+
+def silu(x):
+    return x * torch.sigmoid(x)
+
+class SiLU(torch.nn.Module):
+    def forward(self, x):
+        return Halved.apply(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "status"), [("g * (s + x * s * (1 - s))", 0), ("g.contiguous().mul_(s + x * s * (1 - s))", 1)]
+)
+def test_a_further_candidate_that_writes_into_the_gradient_from_above_violates(
+    tmp_path: Path, how: str, status: int
+) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(IN_PLACE.replace("GRADIENT", how))
+    found = CliRunner().invoke(verify, [str(file), "--profile", "quick", "--dtype", "fp32", "--jobs", "1"])
+    assert found.exit_code == status, found.output

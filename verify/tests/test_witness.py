@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache, partial
 from types import SimpleNamespace
 from typing import Any
@@ -28,6 +29,7 @@ from veriformer.verify.findings.compositions import (
     BY_SORT,
     IN_PLACE,
     MASKED_BY_THE_LOWEST,
+    OFF,
     SOFTMAX_AND_PRODUCTS,
     TIMES_A_MASK,
     TOP_LEFT,
@@ -347,3 +349,32 @@ def test_in_a_half_format_most_rows_of_a_cause_tell_for_all() -> None:
     found = witness._with_the_most({"a": "step by step", "b": None, "c": "step by step", "d": None}, formats)
     assert found == {"a": "step by step", "b": "step by step", "c": "step by step", "d": None}
     assert witness._with_the_most({"a": None, "b": None}, formats) == {"a": None, "b": None}
+
+
+def table(num_positions: int, d_model: int, *, swapped: bool = False) -> Any:
+    angles = torch.arange(num_positions)[:, None] * torch.exp(torch.arange(0, d_model, 2) * (-math.log(1e4) / d_model))
+    pairs = angles.cos(), angles.sin()
+    return torch.stack(pairs if swapped else pairs[::-1], -1).flatten(-2)
+
+
+def test_a_table_in_half_precision_is_off_as_the_formula_is_and_a_wrong_one_is_wrong() -> None:
+    for swapped, weight, name in ((False, Weight.WEAKNESS, STEPWISE), (True, Weight.WRONG, None)):
+        target = SimpleNamespace(sinusoidal_encoding=partial(table, swapped=swapped))
+        found = check(target, only=["sinusoidal_encoding.equation"], profile="quick", dtype=["fp16"])
+        assert {(one.weight, one.witness) for one in told(found)} == {(weight, name)}
+
+
+def nucleus(logits: Any, p: float) -> Any:
+    if p <= 0:
+        return logits.clone()
+    ordered, places = logits.sort(descending=True)
+    mass = ordered.softmax(-1)
+    kept = ordered.masked_fill(mass.cumsum(-1) - mass > p, -torch.inf)
+    return torch.empty_like(logits).scatter(-1, places, kept)
+
+
+def test_a_nucleus_that_is_off_at_a_p_of_0_is_as_published() -> None:
+    target = SimpleNamespace(top_p_filter=nucleus, CLAIMS={"conventions": {"choice.ties": "unspecified"}})
+    found = told(check(target, only=["top_p_filter"], profile="quick", dtype=["fp32"]))
+    assert OFF in {one.witness for one in found}
+    assert {one.weight for one in found} == {Weight.WEAKNESS}

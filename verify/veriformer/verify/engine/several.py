@@ -16,7 +16,7 @@ from veriformer.verify.results import Results
 MOST = 6
 """So many further candidates of a target are judged at most."""
 
-_LAWS = ("equation", "gradient")
+_LAWS = ("equation", "gradient", "purity")
 
 
 def further(
@@ -40,7 +40,7 @@ def further(
 
 
 def _requirements(operation: str, rows: Sequence[CheckRun]) -> list[str]:
-    """The equation and gradient of an operation among the rows; all of its rows where it has neither."""
+    """The equation, gradient and purity of an operation among the rows; all of its rows where it has neither."""
     slugs = list(dict.fromkeys(row.check.requirement.slug for row in rows if row.check.operation == operation))
     return [slug for slug in slugs if slug.rpartition(".")[2] in _LAWS] or slugs
 

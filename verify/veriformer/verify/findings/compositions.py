@@ -27,6 +27,7 @@ TOP_LEFT = "torch.nn.functional.scaled_dot_product_attention with is_causal"
 BY_POWERS = "a composition with torch.tanh and torch.pow, as GPT-2's code has it"
 BY_NORMALIZE = "a composition with torch.nn.functional.normalize"
 IN_PLACE = "the published top_k_top_p_filtering, which fills the logits that it is given,"
+OFF = "the published top_k_top_p_filtering, which takes a p of 0 for none,"
 BY_TOPK = "a composition with torch.topk"
 BY_SORT = "a composition with torch.sort and torch.cumsum"
 BY_SMALLEST = "a composition with a smallest temperature, as gpt-fast's"
@@ -69,6 +70,7 @@ def compositions(operation: str, peer: Operation | None) -> Iterator[tuple[str, 
             nucleus = partial(_keep_top_p, before=before, sorted_by=sorted_by, mass=mass)
             yield BY_SORT, nucleus
             yield IN_PLACE, _filling(nucleus)
+            yield OFF, _off_at_zero(nucleus)
 
 
 def _over_composed_attention(function: Operation, *, lowest: bool) -> Operation:
@@ -222,6 +224,16 @@ def _filling(keep: Operation) -> Operation:
 
     def call(*, logits: Tensor, **given: Any) -> Tensor:
         return logits.copy_(keep(logits=logits, **given))
+
+    return call
+
+
+def _off_at_zero(keep: Operation) -> Operation:
+    """Return a nucleus filter that keeps all logits where p is 0, which is the default of the first published one."""
+
+    def call(*, logits: Tensor, p: float) -> Tensor:
+        found: Tensor = logits.clone() if p == 0 else keep(logits=logits, p=p)
+        return found
 
     return call
 

@@ -15,6 +15,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from veriformer.verify.contract import dtypes
@@ -172,7 +173,8 @@ def _stepwise(record: OpInfo, formula: Formula, target: Target, *, rsqrt: bool) 
 
     def call(**arguments: Any) -> Any:
         floating = [x for x in arguments.values() if isinstance(x, Tensor) and x.is_floating_point()]
-        xp = TorchArithmetic(floating[0].dtype, rsqrt=rsqrt)
+        dtype = floating[0].dtype if floating else torch.get_default_dtype()  # tables are made without tensors
+        xp = TorchArithmetic(dtype, rsqrt=rsqrt)
         given = {name: _lifted(value, xp) for name, value in arguments.items()}
         (value,) = formula(xp, {**constants, **given, **record.convention_kwargs(target.claims)})
         return value.value

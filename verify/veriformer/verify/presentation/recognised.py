@@ -40,7 +40,7 @@ def lines(found: Mapping[str, Any], most: int = _FEW) -> Iterator[Line]:
         if operation in judged:
             yield "recognised", one_line(_told(judged[operation]), _LINE)
         if others:
-            how = "judged by the equation alone, and by all else as FILE:NAME"
+            how = "judged by equation and purity alone, and by all else as FILE:NAME"
             label = "" if operation in judged else "recognised"
             yield label, one_line(f"{operation} as well: {named(others, 5)}; {how}", _LINE)
     yield from _without_operation(found)

@@ -76,7 +76,7 @@ def _not_judged(run: Run) -> str:
     refused = [one["name"] for one in run.implementation.get("not_recognised", ())]
     names = list(dict.fromkeys([*refused, *outside(run.implementation)]))
     also = list(run.implementation.get("also_judged", ()))
-    by_equation = f"; {one_line(named(also, _FEW), 120)} by the equation alone" if also else ""
+    by_equation = f"; {one_line(named(also, _FEW), 120)} by equation and purity alone" if also else ""
     return f"{by_equation}; {one_line(named(names, _FEW), 120)} not judged" if names else by_equation
 
 

@@ -40,7 +40,11 @@ def drive_optimizer(target, params, lr, *, optimizer, grads=(), missing=(), zero
                 p.detach().copy_(value)
             trainer.load_state_dict(saved)
         for i, p in enumerate(params):
-            p.grad = None if (t, i) in missing else grads[i][t].clone()
+            g = None if (t, i) in missing else grads[i][t]
+            if g is None or p.grad is None or t % 2 == 0:
+                p.grad = None if g is None else g.clone()
+            else:  # into the tensor that is there, as after zero_grad(set_to_none=False)
+                p.grad.copy_(g)
         trainer.step()
         for i, p in enumerate(params):
             values[i].append(views[i].to(p.dtype, copy=True))
