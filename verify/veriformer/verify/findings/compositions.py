@@ -66,11 +66,14 @@ def compositions(operation: str, peer: Operation | None) -> Iterator[tuple[str, 
         yield BY_TOPK, _keep_top_k
         yield IN_PLACE, _filling(_keep_top_k)
     if operation == "top_p_filter":
-        for before, (sorted_by, mass) in itertools.product((torch.gt, torch.ge), _NUCLEI):
-            nucleus = partial(_keep_top_p, before=before, sorted_by=sorted_by, mass=mass)
+        nuclei = [
+            partial(_keep_top_p, before=before, sorted_by=sorted_by, mass=mass)
+            for before, (sorted_by, mass) in itertools.product((torch.gt, torch.ge), _NUCLEI)
+        ]
+        for nucleus in nuclei:
             yield BY_SORT, nucleus
             yield IN_PLACE, _filling(nucleus)
-            yield OFF, _off_at_zero(nucleus)
+        yield from ((OFF, _off_at_zero(nucleus)) for nucleus in nuclei)
 
 
 def _over_composed_attention(function: Operation, *, lowest: bool) -> Operation:
