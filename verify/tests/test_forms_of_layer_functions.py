@@ -1,10 +1,10 @@
-"""Functions of attention that are given the layer that calls them, and blocks whose parameters look like norms."""
+"""Functions that are given the layer that calls them, layers that only look like others, and typed configs."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.source_texts import read_pins
+from tests.source_texts import read_pins, recognise_text
 
 pytestmark = pytest.mark.usefixtures("warm")
 
@@ -75,6 +75,49 @@ def test_a_block_whose_scales_are_no_norms_is_not_judged() -> None:
     assert not read_pins(BLOCK)
 
 
+UNSCALED = """
+import torch
+
+def attention(q, k, v, scale=None, mask=None):
+    scores = q @ k.transpose(-1, -2)
+    if scale is not None:
+        scores = scores * scale
+    if mask is not None:
+        scores = scores.masked_fill(mask == 0, float("-inf"))
+    return scores.softmax(-1) @ v
+"""
+
+
+def test_a_scale_that_is_left_out_may_mean_none() -> None:
+    pin = read_pins(UNSCALED)["attention"]
+    assert (pin.readings["scale"], pin.everywhere) == ("given in every call", True)
+    assert "scale" in pin.deviations  # told, for the contract's default is 1/√d_k
+
+
+ADDED = """
+import torch
+from torch import nn
+
+class MultiHeadAttention(nn.Module):
+    def __init__(self, dim, num_heads):
+        super().__init__()
+        self.heads = num_heads
+        self.w_q, self.w_k, self.w_v = (nn.Linear(dim, dim, bias=False) for _ in range(3))
+
+    def forward(self, x):
+        q, k, v = (w(x).unflatten(-1, (self.heads, -1)).transpose(1, 2) for w in (self.w_q, self.w_k, self.w_v))
+        y = nn.functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+        return RESULT
+"""
+
+
+@pytest.mark.parametrize(("result", "reason"), [("(y + x).relu()", "adds something"), ("0.9 * y", "")])
+def test_a_layer_that_adds_its_input_is_another_one_and_a_wrong_factor_is_a_fault(result: str, reason: str) -> None:
+    found = recognise_text(ADDED.replace("RESULT", result))
+    assert [pin.everywhere for pin in found.pins] == ([] if reason else [False])
+    assert all(reason in one.reason for one in found.refused)
+
+
 CONFIGURED = """
 from dataclasses import dataclass
 from torch import nn
@@ -90,7 +133,7 @@ class LayerConfig(Strict):
     hidden_size: int
     intermediate_size: int
     key_bias: bool
-    d_model: "list[str] | None" = None
+    d_model: "list[ENTRIES] | None" = None
 
     def __init__(self, hidden_size=8, intermediate_size=16, d_model=None, key_bias=True):
         self.hidden_size, self.intermediate_size, self.key_bias = hidden_size, intermediate_size, key_bias
@@ -105,10 +148,11 @@ class MLP(nn.Module):
     def forward(self, x):
         return self.down(nn.functional.gelu(self.up(x)))
 """
-"""A config with an entry that has the name of a size and holds words."""
+"""A config with an entry that has the name of a size and holds a list."""
 
 
-def test_an_entry_of_a_config_that_is_declared_to_hold_words_is_given_no_size() -> None:
-    pin = read_pins(CONFIGURED)["feed_forward"]
+@pytest.mark.parametrize("entries", ["str", "int"])
+def test_an_entry_of_a_config_that_is_declared_as_a_list_is_given_no_size(entries: str) -> None:
+    pin = read_pins(CONFIGURED.replace("ENTRIES", entries))["feed_forward"]
     assert pin.everywhere
     assert not pin.told  # no entry had to be found out, for the config is built by its own class

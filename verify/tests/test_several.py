@@ -47,13 +47,18 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
-def test_each_further_candidate_is_held_to_the_equation(file: Path) -> None:
+def test_each_further_candidate_is_held_to_equation_and_purity(file: Path) -> None:
     found = recognise(module_of(file))
     assert [pin.name for pin in found.pins] == ["swish", "silu"]
     rows = Plan(target=str(file), only=("silu",), dtypes=("fp32",)).rows()
-    assert list(further(str(file), found.to_dict(), rows)) == [
-        ("silu", ("silu.equation", "silu.gradient", "silu.purity"))
-    ]
+    assert list(further(str(file), found.to_dict(), rows)) == [("silu", SILU)]
+
+
+def test_where_rows_have_no_equation_a_further_candidate_is_held_to_all(file: Path) -> None:
+    every = Plan(target=str(file), only=("silu",), dtypes=("fp32",)).rows()
+    rows = [row for row in every if row.check.requirement.slug in ("silu.purity", "silu.layout")]
+    ((_, asked),) = further(str(file), recognise(module_of(file)).to_dict(), rows)
+    assert set(asked) == {"silu.purity", "silu.layout"}
 
 
 def test_a_single_candidate_has_none_beside_it(file: Path) -> None:
@@ -96,37 +101,16 @@ def test_one_beside_a_name_of_the_contract_is_judged_as_well_and_told(file: Path
     assert any("silu as well: swish" in text for _, text in lines(found))
 
 
-IN_PLACE = """
-import torch
-
-class Halved(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x * torch.sigmoid(x)
-
-    @staticmethod
-    def backward(ctx, g):
-        (x,) = ctx.saved_tensors
-        s = torch.sigmoid(x)
-        return GRADIENT
-
-def silu(x):
-    return x * torch.sigmoid(x)
-
-class SiLU(torch.nn.Module):
-    def forward(self, x):
-        return Halved.apply(x)
-"""
-
-
 @pytest.mark.parametrize(
-    ("how", "status"), [("g * (s + x * s * (1 - s))", 0), ("g.contiguous().mul_(s + x * s * (1 - s))", 1)]
+    ("gradient", "status"), [("grad * s * (1 + x * (1 - s))", 0), ("grad.contiguous().mul_(s * (1 + x * (1 - s)))", 1)]
 )
-def test_a_further_candidate_that_writes_into_the_gradient_from_above_violates(
-    tmp_path: Path, how: str, status: int
+def test_a_further_candidate_that_writes_into_the_upstream_gradient_violates(
+    tmp_path: Path, gradient: str, status: int
 ) -> None:
-    file = tmp_path / "mine.py"
-    file.write_text(IN_PLACE.replace("GRADIENT", how))
-    found = CliRunner().invoke(verify, [str(file), "--profile", "quick", "--dtype", "fp32", "--jobs", "1"])
+    file, own = tmp_path / "mine.py", Path(__file__).parent / "field" / "silu_backward.py"
+    text = own.read_text().replace("grad * s * (1 + x * (1 - s))", gradient).replace("def silu(", "def swish(")
+    file.write_text(f"{text}\n\ndef silu(x):\n    return x * torch.sigmoid(x)\n")
+    only = ["--only", "silu.equation", "--only", "silu.purity"]
+    found = CliRunner().invoke(verify, [str(file), *only, "--profile", "quick", "--dtype", "fp32", "--jobs", "1"])
+    assert "silu as well: swish" in found.output
     assert found.exit_code == status, found.output

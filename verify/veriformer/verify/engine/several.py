@@ -16,7 +16,9 @@ from veriformer.verify.results import Results
 MOST = 6
 """So many further candidates of a target are judged at most."""
 
-_LAWS = ("equation", "gradient", "purity")
+_LAWS = ("equation", "gradient")
+_ALSO = ("purity",)
+"""Rows of a further candidate beside its laws: a class may write into its arguments where the function does not."""
 
 
 def further(
@@ -40,9 +42,12 @@ def further(
 
 
 def _requirements(operation: str, rows: Sequence[CheckRun]) -> list[str]:
-    """The equation, gradient and purity of an operation among the rows; all of its rows where it has neither."""
+    """Return equation, gradient and purity of an operation among the rows; all where it has neither of the first two."""
     slugs = list(dict.fromkeys(row.check.requirement.slug for row in rows if row.check.operation == operation))
-    return [slug for slug in slugs if slug.rpartition(".")[2] in _LAWS] or slugs
+    last = {slug: slug.rpartition(".")[2] for slug in slugs}
+    if not set(_LAWS) & set(last.values()):
+        return slugs
+    return [slug for slug in slugs if last[slug] in (*_LAWS, *_ALSO)]
 
 
 def absorb(found: Results, other: Results, name: str, requirements: Sequence[str]) -> None:

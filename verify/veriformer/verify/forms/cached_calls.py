@@ -171,7 +171,7 @@ def copy_layer(module: nn.Module, weights: Mapping[str, Tensor], way: str, param
 
 
 def answers(layer: Layer, arguments: Arguments, x: Tensor) -> bool:
-    """Return whether a layer answers a call that knows of no others."""
+    """Return whether a layer answers a call with no call before it."""
     with contextlib.suppress(Exception), torch.random.fork_rng(), torch.no_grad():
         layer.module(**arguments(Part(0, x.shape[1], x.shape[1])))
         return True

@@ -128,7 +128,7 @@ def configuration(
             fields[field.name] = sizes[DTYPE]
         elif size_of(name, known.values()) in CONSTANTS and field.default is not dataclasses.MISSING:
             continue
-        elif size_of(name, known.values()) in sizes:
+        elif size_of(name, known.values()) in sizes and _holds_numbers(kind, field.name):
             fields[field.name] = sizes[size_of(name, known.values())]
         elif name in RATES and not isinstance(field.default, bool):
             fields[field.name] = rate_of(field.default)
@@ -199,9 +199,8 @@ def _says(kind: Any, parameters: Mapping[str, inspect.Parameter], name: str) -> 
     return _has_default(parameters[name]) if name in parameters else hasattr(kind, name)
 
 
-_NO_NUMBERS = frozenset(
-    ("list", "tuple", "dict", "set", "sequence", "mapping", "str", "none", "optional", "union", "typing")
-)
+_COLLECTIONS = ("list", "tuple", "dict", "set", "sequence", "mapping")
+_NO_NUMBERS = frozenset((*_COLLECTIONS, "str", "none", "optional", "union", "typing"))
 """Words of annotations that admit no number by themselves."""
 
 
@@ -210,7 +209,8 @@ def _holds_numbers(kind: type, name: str) -> bool:
     owners = (vars(one).get("__annotations__", {}) for one in inspect.getmro(kind))
     declared = next((annotations[name] for annotations in owners if name in annotations), None)
     said = declared if isinstance(declared, str) else "" if declared is None else inspect.formatannotation(declared)
-    found = set(re.findall(r"[a-z]+", said.lower()))
+    without_entries = re.sub(rf"\b({'|'.join(_COLLECTIONS)})\[.*?\]", r"\1", said.lower())
+    found = set(re.findall(r"[a-z]+", without_entries))
     return not found or not found <= _NO_NUMBERS
 
 
@@ -222,7 +222,6 @@ def _constructed(kind: Any, sizes: Mapping[str, Any], given: Mapping[str, Any], 
     if code is not None and len(names) < len(parameters):
         names += [name for name in code.co_consts if isinstance(name, str) and name.isidentifier()]
         names += [name for name in inspect.get_annotations(kind) if name not in names]  # set by their names
-    names = [name for name in names if _holds_numbers(kind, name)]
     fields: dict[str, Any] = {}
     known = {name: meaning(meanings, BUILT, name) for name in names}
     for name, as_known in known.items():
@@ -234,7 +233,7 @@ def _constructed(kind: Any, sizes: Mapping[str, Any], given: Mapping[str, Any], 
             fields[name] = sizes[DTYPE]
         elif size_of(as_known, known.values()) in CONSTANTS and _says(kind, parameters, name):
             continue
-        elif size_of(as_known, known.values()) in sizes:
+        elif size_of(as_known, known.values()) in sizes and _holds_numbers(kind, name):
             fields[name] = sizes[size_of(as_known, known.values())]
         elif as_known in RATES:
             fields[name] = rate_of(parameters[name].default if name in parameters else None)

@@ -49,7 +49,7 @@ def find_cached_way(
     of_tables = [{"tables": tables} for tables in TABLES] if has_tables(names) else [{}]
     masks = list(itertools.product(MASKS, MASK_AXES[:4])) if "mask" in names else [(MASKS[0], MASK_AXES[0])]
 
-    @functools.cache
+    @functools.cache  # most masks and tables are refused whatever the way: each is tried once, not once for each way
     def answered(way: str) -> list[dict[str, str]]:
         usual = [
             {"causal": causal, "batch": BATCH[0], "mask": mask, "mask_axes": axes, "cached": way, **tables}

@@ -27,6 +27,9 @@ EPSILONS = ("added in the root", "least norm")
 """Uses of ε: added to the mean of squares, or the least number that is divided by, which no equation has. Then it is
 small, and no argument of the operation."""
 
+LAYER_NORM = ({"layer", "norm"}, {"layernorm"}, {"layer", "normalization"}, {"layer", "normalisation"})
+"""Words of a layer norm."""
+
 _BOUNDING = frozenset(("clamp", "clamp_min", "maximum", "max", "normalize", "clip"))
 
 _D = 7

@@ -158,7 +158,7 @@ class Fitting:
         return answered, answered + len(own)
 
     def vanishes(self, function: Callable[..., Any]) -> bool:
-        """Return whether the result of every plain call that is answered is 0 where the weights are, but the last."""
+        """Return whether the result of every plain call that is answered is 0 where all weights but w_o are."""
         target = self._plain(target_of(self.operation.name, function, {}))
         found = []
         for call in self._drawn("fp32", target, {}):

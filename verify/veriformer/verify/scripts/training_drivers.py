@@ -43,7 +43,7 @@ def drive_optimizer(target, params, lr, *, optimizer, grads=(), missing=(), zero
             g = None if (t, i) in missing else grads[i][t]
             if g is None or p.grad is None or t % 2 == 0:
                 p.grad = None if g is None else g.clone()
-            else:  # into the tensor that is there, as after zero_grad(set_to_none=False)
+            else:  # in place, as after zero_grad(set_to_none=False): an optimizer must not keep it
                 p.grad.copy_(g)
         trainer.step()
         for i, p in enumerate(params):

@@ -35,7 +35,7 @@ _TOLD = {
     "groups": ("kv_heads", "num_kv_heads", "n_kv_heads", "n_kv_head", "num_key_value_heads"),
     "module": ("module",),
 }
-"""What some functions are told though their queries say it, or of queries whose heads stand side by side.
+"""Sizes that some functions are told though their queries say them, or of queries whose heads stand side by side.
 
 module: the layer that calls the function, of which it reads numbers of heads.
 """
@@ -47,7 +47,7 @@ SWAPPED = "axes 1 and 2 exchanged"
 """The layout of results where the two axes stand in the other order than in the queries."""
 
 SCALES = ("1/√d_k by itself", "given in every call")
-"""What a function does whose scale may be left out: scale by 1/√d_k besides, or leave it to callers."""
+"""Meanings of a scale that is left out: 1/√d_k, which is always applied, or none, which is left to callers."""
 
 SCALED = ("multiplied by it", "divided by it")
 """Scores by the scale that a function is told: some are told √d_k, and not its inverse."""
@@ -177,7 +177,7 @@ def _layer(heads: tuple[int, int], d_k: int) -> nn.Module:
     """Return a layer without weights that has the attributes of a layer of attention, as functions read them."""
     made = nn.Module().eval()
     sizes = {"num_heads": heads[0], "num_attention_heads": heads[0], "num_key_value_heads": heads[1], "head_dim": d_k}
-    vars(made).update(sizes, num_key_value_groups=heads[0] // heads[1], is_causal=False)
+    vars(made).update(sizes, num_key_value_groups=heads[0] // max(heads[1], 1), is_causal=False)
     return made
 
 

@@ -106,8 +106,8 @@ def _parts(module: nn.Module, network_first: bool) -> Parts:
         raise Unfit("its network is not one of two layers with biases")
     norms = [(rest[i], rest[i + 1]) for i in range(0, len(rest) - 1, 2)]
     own = dict(module.named_parameters())
-    alike = all(_owner(weight) == _owner(bias) and not bool((own[bias] == 1).all()) for weight, bias in norms)
-    if len(rest) != 4 or not alike or any(own[name].ndim != 1 for name in rest):
+    paired = all(_owner(weight) == _owner(bias) and not bool((own[bias] == 1).all()) for weight, bias in norms)
+    if len(rest) != 4 or not paired or any(own[name].ndim != 1 for name in rest):
         raise Unfit("it does not have two norms with a weight and a bias each")
     return Parts(projections(attention), (network[0], network[1]), (norms[0], norms[1]))
 

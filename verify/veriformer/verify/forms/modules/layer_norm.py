@@ -8,9 +8,7 @@ from torch import Tensor
 
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import Form, Match, Readings
-from veriformer.verify.forms.norms import match_norm, norm_called
-
-_WORDS = ({"layer", "norm"}, {"layernorm"}, {"layer", "normalization"}, {"layer", "normalisation"})
+from veriformer.verify.forms.norms import LAYER_NORM, match_norm, norm_called
 
 
 def _match(candidate: Candidate) -> Match | None:
@@ -18,7 +16,7 @@ def _match(candidate: Candidate) -> Match | None:
         return None
     if candidate.words == ("norm",):  # which of the two it is, its parameters say
         return match_norm(candidate, ({"norm"},), biases=True, bias_due=True)
-    return match_norm(candidate, ({"ln"},) if candidate.words == ("ln",) else _WORDS, biases=True)
+    return match_norm(candidate, ({"ln"},) if candidate.words == ("ln",) else LAYER_NORM, biases=True)
 
 
 def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:

@@ -8,18 +8,17 @@ from torch import Tensor
 
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import Form, Match, Readings
-from veriformer.verify.forms.norms import match_norm, norm_called
+from veriformer.verify.forms.norms import LAYER_NORM, match_norm, norm_called
 
 _WORDS = ({"rms"}, {"rmsnorm"})
-_OF_LAYERS = ({"layer", "norm"}, {"layernorm"}, {"layer", "normalization"}, {"layer", "normalisation"})
-"""Words of a norm that, as in T5, may be this one where no instance has a bias: the nearer of the two is."""
 
 
 def _match(candidate: Candidate) -> Match | None:
     found = match_norm(candidate, ({"norm"},) if candidate.words == ("norm",) else _WORDS, biases=False)
     if found is not None or "bias" in candidate.constructor:
         return found
-    return match_norm(candidate, _OF_LAYERS, biases=False)
+    # a layer norm without a bias may be this one, as in T5: the nearer of the two is
+    return match_norm(candidate, LAYER_NORM, biases=False)
 
 
 def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
