@@ -42,7 +42,7 @@ def further(
 
 
 def _requirements(operation: str, rows: Sequence[CheckRun]) -> list[str]:
-    """Return equation, gradient and purity of an operation among the rows; all where it has neither of the first two."""
+    """Return an operation's equation, gradient and purity among the rows; all where it has neither of the first two."""
     slugs = list(dict.fromkeys(row.check.requirement.slug for row in rows if row.check.operation == operation))
     last = {slug: slug.rpartition(".")[2] for slug in slugs}
     if not set(_LAWS) & set(last.values()):
