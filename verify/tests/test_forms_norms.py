@@ -302,3 +302,12 @@ def test_a_norm_over_groups_is_not_judged_as_one_over_rows() -> None:
     found = recognise_text(GROUPED)
     assert not found.pins
     assert "its 'group_size' is no size of the operation" in found.refused[0].reason
+
+
+def test_clipping_by_the_root_of_a_mean_square_is_no_norm() -> None:
+    text = """
+def rmsnorm_clip_(x, clip_at=1.0):
+    norm = x.norm() / x.numel() ** 0.5
+    return x * (clip_at / norm.clamp(min=clip_at))
+"""
+    assert not recognise_text(text).pins

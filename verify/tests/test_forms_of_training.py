@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.source_texts import read_pins
+from veriformer.verify import check
+from veriformer.verify.results import Status
 from veriformer.verify.targets.statements import statements
 
 UPDATER = """
@@ -168,6 +170,29 @@ def test_a_function_that_gives_probabilities_is_judged_by_them() -> None:
     assert found["top_k_filter"].everywhere
     assert found["temperature_scale"].everywhere
     assert not read_pins(PROBABILITIES.format(below="<="))["top_k_filter"].everywhere
+
+
+NUCLEUS_TOO = """
+import torch
+
+def logits_to_probs(logits, top_k=None, top_p=1.0):
+    ordered, places = torch.sort(logits, dim=-1, descending=True)
+    probabilities = ordered.softmax(-1)
+    dropped = probabilities.cumsum(-1) - probabilities >= top_p
+    if top_k is not None:
+        dropped = dropped | (torch.arange(logits.shape[-1]) {beyond} top_k)
+    dropped[..., 0] = False
+    return logits.masked_fill(torch.zeros_like(dropped).scatter(-1, places, dropped), -torch.inf).softmax(-1)
+"""
+
+
+def test_a_top_k_is_judged_where_a_nucleus_of_1_drops_nothing(tmp_path: Path) -> None:
+    for beyond, status in ((">=", 0), (">", 1)):
+        file = tmp_path / f"mine{status}.py"
+        file.write_text(NUCLEUS_TOO.format(beyond=beyond))
+        rows = ["top_k_filter.count", "top_k_filter.long", "top_k_filter.equation"]
+        found = check(str(file), only=rows, dtype=["fp32"], profile="quick")
+        assert any(row.status is Status.FAIL for row in found.results) == bool(status)
 
 
 NAMED_ADAM = """import torch

@@ -230,3 +230,30 @@ def apply_rotary_pos_emb(q, k, cos, sin):
 
 def test_tables_of_another_width_are_not_taken() -> None:
     assert read_pins(OF_A_CONFIG)["rope"].everywhere
+
+
+BEHIND_CACHED = """
+import torch
+from torch import nn
+
+class RotaryPosEncoding(nn.Module):
+    def __init__(self, d_model, base=10000):
+        super().__init__()
+        self.inv_freq = base ** (-torch.arange(0, d_model, 2).float() / d_model)
+
+    def turn(self, x, angles, offset):
+        angles = angles.narrow(0, offset, x.shape[-2])
+        one, two = x.chunk(2, dim=-1)
+        return (x * angles.cos() + torch.cat((-two, one), dim=-1) * angles.sin()).type_as(x)
+
+    def forward(self, q, k, pos_offset=0):
+        angles = torch.outer(torch.arange(k.shape[-2]).float(), self.inv_freq)
+        angles = torch.cat((angles, angles), -1)
+        return self.turn(q, angles, {of_queries}), self.turn(k, angles, 0)
+"""
+
+
+def test_keys_may_be_turned_from_0_on_where_queries_begin_behind_them() -> None:
+    right = read_pins(BEHIND_CACHED.format(of_queries="pos_offset"))["rope"]
+    assert (right.everywhere, right.readings["keys"]) == (True, "all from 0 on")
+    assert not read_pins(BEHIND_CACHED.format(of_queries="0"))["rope"].everywhere

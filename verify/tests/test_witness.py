@@ -23,6 +23,7 @@ from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.profiles import PROFILES
 from veriformer.verify.findings import witness
 from veriformer.verify.findings.compositions import (
+    BY_CLAMP,
     BY_NORMALIZE,
     BY_POWERS,
     BY_SMALLEST,
@@ -378,3 +379,16 @@ def test_a_nucleus_that_is_off_at_a_p_of_0_is_as_published() -> None:
     found = told(check(target, only=["top_p_filter"], profile="quick", dtype=["fp32"]))
     assert OFF in {one.witness for one in found}
     assert {one.weight for one in found} == {Weight.WEAKNESS}
+
+
+def clamped(grads: Any, max_norm: float, *, most: float = 1.0) -> Any:
+    norm = torch.stack([torch.linalg.vector_norm(g) for g in grads]).norm()
+    factor = max_norm / norm.clamp(min=max_norm) * most
+    return [g * factor for g in grads], norm
+
+
+def test_a_factor_that_is_1_but_for_a_rounding_changes_no_gradient_and_another_one_does() -> None:
+    for most, weights in ((1.0, {(Weight.WEAKNESS, BY_CLAMP)}), (0.999, {(Weight.WRONG, None)})):
+        target = SimpleNamespace(clip_grad_norm=partial(clamped, most=most))
+        found = check(target, only=["clip_grad_norm.identity"], profile="quick", dtype=["fp32"])
+        assert {(one.weight, one.witness) for one in told(found)} == weights

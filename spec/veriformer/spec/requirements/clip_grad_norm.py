@@ -47,7 +47,7 @@ REQUIREMENTS = (
         "clip_grad_norm",
         "identity",
         r"Where $\lVert g \rVert \le c$, also for infinite $c$, nothing changes.",
-        "The same bit for bit, for norms clear of $c$.",
+        "The same within the bounds on the entries, for norms clear of $c$.",
         "changed inside the ball",
         equations=("11",),
         weight=Weight.WRONG,

@@ -32,6 +32,7 @@ BY_TOPK = "a composition with torch.topk"
 BY_SORT = "a composition with torch.sort and torch.cumsum"
 BY_SMALLEST = "a composition with a smallest temperature, as gpt-fast's"
 BY_SQUARES = "the root of a sum of squares in that dtype"
+BY_CLAMP = "a composition with torch.clamp, by max_norm over a norm that is no less,"
 BY_SOFTMAX = "torch.softmax of logits / temperature"
 
 
@@ -59,6 +60,7 @@ def compositions(operation: str, peer: Operation | None) -> Iterator[tuple[str, 
     if operation == "clip_grad_norm":
         for added, wide in itertools.product((0.0, 1e-6), (False, True)):
             yield BY_SQUARES, partial(_clip_by_squares, added=added, wide=wide)
+        yield BY_CLAMP, _clip_by_clamp
     if operation == "rms_norm":
         yield BY_NORMALIZE, _normalize
         yield BY_NORMALIZE, partial(_normalize, weight_first=True)
@@ -207,6 +209,14 @@ def _clip_by_squares(
     norm = torch.stack([x.float() if wide and x.dtype != torch.float64 else x for x in squares]).sum().sqrt()
     factor = torch.clamp(max_norm / (norm + added), max=1.0)
     return [g * factor.to(g.dtype) for g in grads], norm
+
+
+def _clip_by_clamp(*, grads: Sequence[Tensor], max_norm: float) -> tuple[list[Tensor], Tensor]:
+    """c / max(‖g‖, c) g. Tensors divide a number by their reciprocal: the factor may be 1 less a rounding inside the
+    ball, and is NaN with an infinite c."""
+    norm = torch.stack([torch.linalg.vector_norm(g) for g in grads]).norm()
+    factor = max_norm / norm.clamp(min=max_norm)
+    return [g * factor for g in grads], norm
 
 
 def _normalize(*, x: Tensor, weight: Tensor | None = None, eps: float = 0.0, weight_first: bool = False) -> Tensor:

@@ -29,6 +29,7 @@ _LARGEST = (
         "norm_max",
         "clip_norm",
         "clip",
+        "clip_at",
         "grad_clip",
         "threshold",
         "max_value",

@@ -75,6 +75,9 @@ def _second_axis(norm: Callable[..., Tensor]) -> Mapping[str, Callable[..., Tens
     return {"its rows along the second axis": along}
 
 
+_OTHERS = ("backward", "bwd", "grad", "init", "config", "clip", "clipped", "clipping")
+"""Words of functions that have a norm in their name and are none, such as clipping by the root of a mean square."""
+
 LAYER_NORM = Known(
     "layer_norm",
     words_of("layer norm", "layernorm", "layer normalization", "ln"),
@@ -83,7 +86,7 @@ LAYER_NORM = Known(
     filled={**_SHAPE, **_FUSED},
     arrange=_with_shape,
     alike=_fused,
-    not_words=frozenset(("rms", "backward", "bwd", "grad", "init", "config")),
+    not_words=frozenset(("rms", *_OTHERS)),
     rivals=_second_axis(nn.functional.layer_norm),
 )
 RMS_NORM = Known(
@@ -94,7 +97,7 @@ RMS_NORM = Known(
     filled={**_SHAPE, **_FUSED},
     arrange=_with_shape,
     alike=_fused,
-    not_words=frozenset(("backward", "bwd", "grad", "init", "config")),
+    not_words=frozenset(_OTHERS),
     rivals=_second_axis(nn.functional.rms_norm),
 )
 

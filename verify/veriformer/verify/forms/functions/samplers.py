@@ -119,11 +119,12 @@ def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[
 
         of = _read_probabilities if _gives_probabilities(candidate) else distribution
         support, mass = of(sampler, rows, alone=readings["rows"] in ROWS[2:])
-        if own == "temperature":
-            if mass is None:
-                raise NotOffered("its probabilities are not seen: it draws by noise")
-            if "p" in names and _rounds_to_the_whole(rows, value):
-                raise NotOffered("logits: the sum of all others may round to the whole, which its nucleus ends with")
+        if own == "temperature" and mass is None:
+            raise NotOffered("its probabilities are not seen: it draws by noise")
+        whole_nucleus = own != "p" and given.get(names.get("p", "")) == 1
+        if whole_nucleus and _rounds_to_the_whole(rows, given.get(names.get("temperature", ""), 1.0)):
+            raise NotOffered("logits: the sum of all others may round to the whole, which its nucleus ends with")
+        if mass is not None and own == "temperature":
             return mass.to(logits.dtype).reshape(logits.shape)
         _told_by_support(rows)
         return torch.where(support.reshape(logits.shape), logits, torch.full_like(logits, -torch.inf))

@@ -37,6 +37,9 @@ from veriformer.verify.forms.table_places import is_contiguous
 GROWS, SHORT = "grows", 3
 """A table that is made longer when a longer sequence comes, and for how many positions such a one is made here."""
 
+KEYS = ("as many as queries", "all from 0 on")
+"""Keys that are turned with queries which begin at a position: from there on too, or the cached ones before them."""
+
 _METHODS = ("rotate_queries_or_keys", "forward", "__call__", "rotate", "apply_rotary_emb", "apply_rotary")
 
 
@@ -63,6 +66,8 @@ def _match(candidate: Candidate) -> Match | None:
     if not isinstance(out, Tensor) or out.shape != x.shape:
         return None  # it gives tables, and something else turns by them
     readings = {"layout": LAYOUTS, **({"rows": rows} if "positions" in names else {})}
+    if {"q", "start"} <= set(names):
+        readings["keys"] = KEYS
     grows = takes_size(candidate, "length") and _grows(candidate, method, x, row)
     return Match(True, {**readings, **({"table": (GROWS,)} if grows else {})})
 
@@ -98,8 +103,13 @@ def _roles(parameters: Parameters) -> dict[str, str] | None:
     return roles(parameters, {"q": QUERY, "k": KEY}, places) or first_input(parameters, places)
 
 
-def _turn(candidate: Candidate, made: Any, method: str, x: Tensor, row: Tensor | None) -> Any:
-    """Return what it makes of features whose rows stand at positions from 0 on, or at those that it is given."""
+def _turn(
+    candidate: Candidate, made: Any, method: str, x: Tensor, row: Tensor | None, axis: int | None = None
+) -> Any:
+    """Return what it makes of features whose rows stand at positions from 0 on, or at those that it is given.
+
+    axis: that of the positions, where keys are given from position 0 on wherever the queries begin.
+    """
     names = _roles(candidate.parameters_of(method)) or {}
     given: dict[str, Any] = {names["positions"]: row} if "positions" in names and row is not None else {}
     if "start" in names:
@@ -107,7 +117,18 @@ def _turn(candidate: Candidate, made: Any, method: str, x: Tensor, row: Tensor |
     call = getattr(made, method)
     if "q" not in names:
         return first(call(x, **given))
-    return turn_each(lambda q, k: call(**{names["q"]: q, names["k"]: k}, **given), x)
+    start = given.get(names.get("start", ""), 0)
+
+    def both(q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+        if axis is None or start == 0:
+            turned: tuple[Tensor, Tensor] = call(**{names["q"]: q, names["k"]: k}, **given)
+            return turned
+        shape = [*k.shape]
+        shape[axis] = start
+        queries, keys = call(**{names["q"]: q, names["k"]: torch.cat((k.new_zeros(shape), k), axis)}, **given)
+        return queries, keys.narrow(axis, start, k.shape[axis])
+
+    return turn_each(both, x)
 
 
 def _turn_last(candidate: Candidate, made: Any, method: str, x: Tensor, axis: int) -> Tensor | None:
@@ -156,9 +177,10 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
         module = _made(candidate, sizes, x.dtype, given_sizes)
         if "positions" in names or ("start" in names and is_contiguous(row)):
             turned, back = spread(x, readings["layout"])
-            axis = readings["layout"].strip("[]").split(",").index("B")
-            given_row = _as_rows(row, readings.get("rows", ROWS[0]), turned.shape[axis])
-            result: Tensor = _turn(candidate, module, method, turned, given_row)
+            axes = readings["layout"].strip("[]").split(",")
+            given_row = _as_rows(row, readings.get("rows", ROWS[0]), turned.shape[axes.index("B")])
+            behind = axes.index("n") if readings.get("keys") == KEYS[1] else None
+            result: Tensor = _turn(candidate, module, method, turned, given_row, behind)
             from_the_start = _may_leave_out(candidate, method) and torch.equal(row, torch.arange(len(row)))
             with torch.no_grad():
                 others = [_turn(candidate, module, method, turned, None)] if from_the_start else []
@@ -191,6 +213,7 @@ FORM = Form(
     operation="rope",
     says="a class built from the width that turns a sequence: rotary(x) or rotary(q, k), from 0 on or at positions",
     conventions=("rope.pairing",),
+    neutral=("keys",),
     rivals=RIVALS,
     variants=own_frequencies,
     match=_match,
