@@ -103,9 +103,7 @@ def _roles(parameters: Parameters) -> dict[str, str] | None:
     return roles(parameters, {"q": QUERY, "k": KEY}, places) or first_input(parameters, places)
 
 
-def _turn(
-    candidate: Candidate, made: Any, method: str, x: Tensor, row: Tensor | None, axis: int | None = None
-) -> Any:
+def _turn(candidate: Candidate, made: Any, method: str, x: Tensor, row: Tensor | None, axis: int | None = None) -> Any:
     """Return what it makes of features whose rows stand at positions from 0 on, or at those that it is given.
 
     axis: that of the positions, where keys are given from position 0 on wherever the queries begin.
