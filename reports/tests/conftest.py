@@ -5,8 +5,8 @@ import json
 import pytest
 
 from veriformer.spec.requirement import Weight
-from veriformer.verify.findings.record import Finding
 from veriformer.verify.results import Counterexample, Result, Results, Status, write
+from veriformer.verify.results.finding import Finding
 
 HOSTILE = '<script>alert("x")</script><img src=http://evil.example/x onerror=alert(1)>\'"&|`${{7*7}}'
 

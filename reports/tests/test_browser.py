@@ -10,8 +10,8 @@ from veriformer.reports.equations import read_specification
 from veriformer.reports.mutation_matrix import Kills
 from veriformer.reports.page import Inputs, render_pages
 from veriformer.reports.runs import label
-from veriformer.verify.domain.record import Domain
 from veriformer.verify.results import Status
+from veriformer.verify.results.domain import Domain
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright, of the dependency group browser")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")

@@ -12,10 +12,10 @@ from rich.console import Console
 from veriformer.reports.page import Inputs, render
 from veriformer.reports.runs import label
 from veriformer.reports.summary import summary
+from veriformer.verify.presentation.junit import write_junit
 from veriformer.verify.presentation.terminal import show
-from veriformer.verify.presentation.words import facts, title
-from veriformer.verify.results.junit import write_junit
 from veriformer.verify.results.record import json_safe
+from veriformer.verify.results.words import facts, title
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from veriformer.reports.mutation_matrix import Kills
 from veriformer.reports.page import Inputs, headline, render, render_pages, render_run
 from veriformer.reports.runs import label
 from veriformer.reports.statuses import STATUS_STYLES
-from veriformer.verify.domain.record import Domain
 from veriformer.verify.results import VIOLATIONS, Counterexample, Status
+from veriformer.verify.results.domain import Domain
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from veriformer.spec.requirement import Weight
-from veriformer.verify.domain.record import Domain
-from veriformer.verify.findings.record import Finding
 from veriformer.verify.results import Counterexample, Result, Results, Status
+from veriformer.verify.results.domain import Domain
+from veriformer.verify.results.finding import Finding
 
 HOSTILE = (
     "\x1b[31mred\x07 \u202egnirts\u2066 \ud800 [bold]markup[/bold] [/] <script>alert(1)</script>\r\nnext `|` line " * 3

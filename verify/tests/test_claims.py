@@ -15,7 +15,7 @@ from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.profiles import PROFILES
 from veriformer.verify.engine.suggestion import suggested
 from veriformer.verify.judging.row import CheckRun
-from veriformer.verify.results.terminal import console
+from veriformer.verify.presentation.progress import console
 from veriformer.verify.targets.claims import Claims, ClaimsWarning, read_claims
 from veriformer.verify.targets.error import TargetError
 from veriformer.verify.targets.loading import wrap

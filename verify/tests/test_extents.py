@@ -18,7 +18,6 @@ from hypothesis import given
 from veriformer import impl
 from veriformer.verify.catalogue.selection import select
 from veriformer.verify.contract.signatures import POSITIONAL
-from veriformer.verify.domain.record import Domain
 from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.profiles import PROFILES
 from veriformer.verify.examples import prepared
@@ -31,6 +30,7 @@ from veriformer.verify.operations.attention.multi_head_attention.record import d
 from veriformer.verify.operations.layers.transformer_block.record import draw_block
 from veriformer.verify.operations.optimization.tensor_lists import shapes_of
 from veriformer.verify.results import Status
+from veriformer.verify.results.domain import Domain
 from veriformer.verify.scripts.script import literal
 from veriformer.verify.strategies import extent
 from veriformer.verify.strategies.extents import drawn_together

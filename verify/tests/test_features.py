@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from veriformer.spec.requirement import Weight
+from veriformer.verify.contract.features import GRADIENTS, feature, features, present, weight_of
 from veriformer.verify.contract.signatures import POSITIONAL
-from veriformer.verify.domain.features import GRADIENTS, feature, features, present, weight_of
 
 NAN = float("nan")
 

@@ -23,11 +23,11 @@ from veriformer.spec.requirement import Weight
 from veriformer.verify import FindingsError, check, load
 from veriformer.verify.domain.probe import _described
 from veriformer.verify.findings.everything import by_operation
-from veriformer.verify.findings.record import Finding
 from veriformer.verify.findings.sentence import raises
 from veriformer.verify.judging.judge import Violation
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.results import Results, Status
+from veriformer.verify.results.finding import Finding
 from veriformer.verify.targets.loading import wrap
 
 pytestmark = pytest.mark.usefixtures("warm")

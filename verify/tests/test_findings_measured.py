@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 from veriformer.spec.requirement import Weight
-from veriformer.verify.domain.record import Domain
 from veriformer.verify.engine.inquiry import store_findings
 from veriformer.verify.results import Status
+from veriformer.verify.results.domain import Domain
 
 sys.path.insert(0, str(Path(__file__).parent))
 

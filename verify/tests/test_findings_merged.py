@@ -13,8 +13,8 @@ import torch
 from veriformer.spec.requirement import Weight
 from veriformer.verify.catalogue.selection import checks
 from veriformer.verify.contract import dtypes
+from veriformer.verify.contract.features import feature
 from veriformer.verify.domain.edges import edges
-from veriformer.verify.domain.features import feature
 from veriformer.verify.findings.assembly import Known, ranked, weight
 from veriformer.verify.findings.assembly import finding as assembled
 from veriformer.verify.findings.calls import around, furthest
@@ -28,7 +28,6 @@ from veriformer.verify.findings.overflow import overflows, told_once
 from veriformer.verify.findings.parts import put_together, with_sound_part
 from veriformer.verify.findings.plain import plain
 from veriformer.verify.findings.pooled import explained_by
-from veriformer.verify.findings.record import Finding
 from veriformer.verify.findings.sentence import sentence
 from veriformer.verify.findings.signature import Failing, Signature, signature
 from veriformer.verify.findings.survey import _Watched
@@ -38,6 +37,7 @@ from veriformer.verify.judging.outcome import Observation
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.results import Counterexample, Result, Status
+from veriformer.verify.results.finding import Finding
 from veriformer.verify.scripts.script import Recorded
 from veriformer.verify.targets.claims import Claims
 from veriformer.verify.targets.loading import wrap

@@ -10,13 +10,13 @@ import pytest
 from tests.source_texts import read_pins, recognise_text
 from veriformer.verify.domain import constants
 from veriformer.verify.domain.probe import probe_operation
-from veriformer.verify.domain.record import Domain
 from veriformer.verify.forms.meanings import BUILT
 from veriformer.verify.forms.pin import Pin
 from veriformer.verify.forms.size_names import size_of
 from veriformer.verify.operations.layers.rms_norm import RMS_NORM
 from veriformer.verify.recognition.recognise import recognise
 from veriformer.verify.recognition.targets import target_of
+from veriformer.verify.results.domain import Domain
 from veriformer.verify.targets.source_files import module_of
 
 FILE = Path(__file__).parent / "forms" / "norms_of_files.py"

@@ -14,7 +14,6 @@ from tests.source_texts import read_pins
 from veriformer.verify import bind, check
 from veriformer.verify.cli import verify
 from veriformer.verify.commands import problem
-from veriformer.verify.domain.record import Domain
 from veriformer.verify.forms.drawing import distribution
 from veriformer.verify.forms.form import Fit, NotOffered
 from veriformer.verify.forms.functions.scheduler_objects import RATES
@@ -22,6 +21,7 @@ from veriformer.verify.presentation.terminal import as_text
 from veriformer.verify.recognition.nearest import _tenable
 from veriformer.verify.recognition.recognise import recognise
 from veriformer.verify.results import Status
+from veriformer.verify.results.domain import Domain
 from veriformer.verify.targets.source_files import module_of
 
 pytestmark = pytest.mark.usefixtures("warm")

@@ -13,7 +13,6 @@ import torch
 
 from veriformer import impl
 from veriformer.verify.catalogue.selection import checks
-from veriformer.verify.domain.record import Domain
 from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.profiles import PROFILES
 from veriformer.verify.judging.check import Check
@@ -21,6 +20,7 @@ from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.results import Result, Status
+from veriformer.verify.results.domain import Domain
 from veriformer.verify.targets.loading import wrap
 from veriformer.verify.targets.target import Target
 

@@ -13,20 +13,20 @@ from rich.console import Console
 
 from veriformer.spec.requirement import Weight
 from veriformer.verify import FindingsError
-from veriformer.verify.domain.record import Domain
 from veriformer.verify.engine.plugin import report_outcome
-from veriformer.verify.presentation.clean import clean, one_line
-from veriformer.verify.presentation.evidence import elements
+from veriformer.verify.presentation.junit import write_junit
 from veriformer.verify.presentation.known_failures import known_failures
+from veriformer.verify.presentation.progress import TOLD_AT_ONCE, Live, show_rows
 from veriformer.verify.presentation.ranked import advice, grave, ranked
 from veriformer.verify.presentation.recognised import lines as recognised
 from veriformer.verify.presentation.recognised import outside
 from veriformer.verify.presentation.terminal import as_text, show
 from veriformer.verify.presentation.verdict import headline, scope, word
-from veriformer.verify.presentation.words import claim, facts, title
 from veriformer.verify.results import Result, Results, Status
-from veriformer.verify.results.junit import write_junit
-from veriformer.verify.results.terminal import TOLD_AT_ONCE, Live, show_rows
+from veriformer.verify.results.clean import clean, one_line
+from veriformer.verify.results.domain import Domain
+from veriformer.verify.results.evidence import elements
+from veriformer.verify.results.words import claim, facts, title
 
 sys.path.insert(0, str(Path(__file__).parent))
 

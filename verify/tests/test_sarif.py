@@ -12,10 +12,10 @@ import pytest
 from tests.made_results import HOSTILE, failing, finding, results, row, several
 from veriformer.spec.requirement import Weight
 from veriformer.spec.requirements import REQUIREMENTS
+from veriformer.verify.presentation.annotations import workflow_commands
+from veriformer.verify.presentation.located import locate_findings
+from veriformer.verify.presentation.sarif import sarif, write_sarif
 from veriformer.verify.results import Results, Status
-from veriformer.verify.results.annotations import workflow_commands
-from veriformer.verify.results.located import locate_findings
-from veriformer.verify.results.sarif import sarif, write_sarif
 
 SCHEMA = json.loads((Path(__file__).parent / "data" / "sarif-2.1.0.json").read_text(encoding="utf-8"))
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from veriformer.verify import Results, check
-from veriformer.verify.domain.record import Domain
 from veriformer.verify.engine.extent import joined, probed, seen_of, spans, together
+from veriformer.verify.results.domain import Domain
 from veriformer.verify.results.unseen import unseen
 from veriformer.verify.targets.loading import load
 from veriformer.verify.targets.statements import derivative_beside, statements

@@ -13,12 +13,12 @@ import torch
 from tests.test_engine import verify
 from veriformer.spec.requirement import Weight
 from veriformer.verify import Result, Results, check
-from veriformer.verify.domain.record import Domain
 from veriformer.verify.engine.advice import as_advice
 from veriformer.verify.engine.inquiry import store_findings
 from veriformer.verify.findings.assembly import no_graver
-from veriformer.verify.findings.record import Finding
 from veriformer.verify.results import Status, Verdict, json_safe, read, validate, write
+from veriformer.verify.results.domain import Domain
+from veriformer.verify.results.finding import Finding
 from veriformer.verify.results.status import VIOLATIONS
 
 pytestmark = pytest.mark.usefixtures("warm")

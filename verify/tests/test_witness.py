@@ -17,8 +17,8 @@ from veriformer.spec.layers.rms_norm import rms_norm as formula
 from veriformer.spec.requirement import Weight
 from veriformer.verify import check
 from veriformer.verify.catalogue.selection import checks
-from veriformer.verify.domain.features import present
-from veriformer.verify.domain.ordinary import is_ordinary
+from veriformer.verify.contract.features import present
+from veriformer.verify.contract.ordinary import is_ordinary
 from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.profiles import PROFILES
 from veriformer.verify.findings import witness
@@ -36,13 +36,13 @@ from veriformer.verify.findings.compositions import (
     TOP_LEFT,
 )
 from veriformer.verify.findings.inquiry import Inquiry
-from veriformer.verify.findings.record import Finding
 from veriformer.verify.findings.survey import survey
 from veriformer.verify.findings.wider import COARSER
 from veriformer.verify.findings.witness import STEPWISE
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.judging.torch_arithmetic import TorchArithmetic
 from veriformer.verify.results import Results, Status
+from veriformer.verify.results.finding import Finding
 from veriformer.verify.targets.loading import wrap
 
 X = torch.tensor([[1.0, -2.0, 0.5], [3.0, 0.25, -1.0]])

@@ -63,7 +63,7 @@ def report(
     Exit status: 0 every run holds, 1 one is violated, 2 a file cannot be read or written,
     3 one has no verdict.
     """
-    from veriformer.verify.results.sarif import write_sarif
+    from veriformer.verify.presentation.sarif import write_sarif
 
     try:
         inputs = _inputs(results, benchmarks, mutants, specification)

@@ -16,9 +16,9 @@ from veriformer.reports.finding_changes import (
     incomparable,
 )
 from veriformer.reports.summary import text
-from veriformer.verify.findings.record import Finding
-from veriformer.verify.presentation.words import title
 from veriformer.verify.results import Result, Results, json_safe, json_text
+from veriformer.verify.results.finding import Finding
+from veriformer.verify.results.words import title
 
 SCHEMA_NAME = "veriformer/diff/1"
 NOTHING = "no finding came or went, and no row changed its status"

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from veriformer.reports.formatting import exact, short
-from veriformer.verify.presentation.evidence import Element as WorstElement
-from veriformer.verify.presentation.evidence import elements, is_tensor
+from veriformer.verify.results.evidence import Element as WorstElement
+from veriformer.verify.results.evidence import elements, is_tensor
 
 SHOWN_ELEMENTS = 8
 SHOWN_CHARACTERS = 1500

@@ -8,10 +8,10 @@ from enum import IntEnum
 
 from veriformer.reports.pairs import Pair, pairs
 from veriformer.spec.requirement import Weight
-from veriformer.verify.findings.record import Finding
 from veriformer.verify.presentation.ranked import by_weight
-from veriformer.verify.presentation.words import title
 from veriformer.verify.results import Results
+from veriformer.verify.results.finding import Finding
+from veriformer.verify.results.words import title
 
 
 class FindingSort(IntEnum):

@@ -11,12 +11,11 @@ from veriformer.reports.layout import as_anchor, row_anchor
 from veriformer.reports.runs import Run
 from veriformer.reports.statuses import STATUS_STYLES, StatusStyle
 from veriformer.spec.requirement import Weight
-from veriformer.verify.findings.record import Finding
-from veriformer.verify.presentation import words
-from veriformer.verify.presentation.clean import one_line
 from veriformer.verify.presentation.ranked import grave, weaknesses
 from veriformer.verify.presentation.remarks import Remark, advised, lacking, measured, not_seen
-from veriformer.verify.results import Result
+from veriformer.verify.results import Result, words
+from veriformer.verify.results.clean import one_line
+from veriformer.verify.results.finding import Finding
 
 _TONES = {Weight.WRONG: "bad", Weight.LEAK: "bad", Weight.FRAGILE: "warn"}
 _FIRST_FACTS = frozenset({"where", "result", "change", "intended?"})

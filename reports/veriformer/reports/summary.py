@@ -10,9 +10,9 @@ from veriformer.reports.errors import suite_errors
 from veriformer.reports.findings import Entry, list_findings, remarks
 from veriformer.reports.page import Inputs, headline
 from veriformer.reports.runs import Run
-from veriformer.verify.presentation.clean import last_line
 from veriformer.verify.presentation.known_failures import known_failures
 from veriformer.verify.presentation.recognised import deviations
+from veriformer.verify.results.clean import last_line
 
 SHOWN = 20
 """Findings, errors and remarks shown; the rest are counted."""

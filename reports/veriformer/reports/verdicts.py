@@ -9,10 +9,10 @@ from enum import StrEnum
 from veriformer.reports.runs import Run
 from veriformer.reports.statuses import SHOWN, STATUS_STYLES, StatusStyle
 from veriformer.spec.requirement import Weight
-from veriformer.verify.presentation.run import number
 from veriformer.verify.presentation.verdict import headline, scope, word
 from veriformer.verify.results import VIOLATIONS, Result, Results, Status
 from veriformer.verify.results import Verdict as Outcome
+from veriformer.verify.results.clean import number
 
 _ABSENT = frozenset({Status.NOT_PROVIDED, Status.NOT_APPLICABLE})
 """Statuses of what there is nothing of to judge."""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from veriformer.verify.engine.user_tests import conformance
     from veriformer.verify.forms.binding import bind
     from veriformer.verify.presentation.error import FindingsError
+    from veriformer.verify.presentation.error import raise_for as raise_for
     from veriformer.verify.results import Result, Results, Status
     from veriformer.verify.targets.error import TargetError
     from veriformer.verify.targets.loading import load
@@ -49,6 +50,7 @@ _MODULES = {
     "conformance": "engine.user_tests",
     "load": "targets.loading",
     "module_of": "targets.source_files",
+    "raise_for": "presentation.error",
 }
 """The module of each name. It is imported at its first use: the command line checks arguments before PyTorch loads."""
 

@@ -19,8 +19,8 @@ from veriformer.verify.commands.options import INTERRUPTED, refuse
 from veriformer.verify.engine.campaign.plan import CampaignError, read
 from veriformer.verify.engine.place import LOCAL, ExecutionError, check_scheduler
 from veriformer.verify.engine.waivers import WaiverError
+from veriformer.verify.presentation.progress import console
 from veriformer.verify.results import VIOLATIONS, Result
-from veriformer.verify.results.terminal import console
 from veriformer.verify.targets import lookup
 from veriformer.verify.targets.error import TargetError
 

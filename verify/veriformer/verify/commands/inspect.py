@@ -58,9 +58,9 @@ def _shown(target: str, adapter_file: Path | None, device: str, first: Look) -> 
     from veriformer.verify.contract.signatures import AREA
     from veriformer.verify.engine.probe import probe
     from veriformer.verify.forms.pin import Pin
+    from veriformer.verify.presentation.progress import console
     from veriformer.verify.presentation.terminal import show_inspected
     from veriformer.verify.recognition.adapter import adapter
-    from veriformer.verify.results.terminal import console
 
     found = probe(target, device, tuple(AREA), ("fp64", "fp32", "bf16"), first=first)
     for warning in found.warnings:

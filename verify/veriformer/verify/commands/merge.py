@@ -14,9 +14,9 @@ from veriformer.verify import results
 from veriformer.verify.commands.options import refuse, write_page
 from veriformer.verify.engine import merging
 from veriformer.verify.engine.parts import NotOneRunError
+from veriformer.verify.presentation.progress import console, show_rows
 from veriformer.verify.presentation.terminal import show as show_findings
 from veriformer.verify.results import Results
-from veriformer.verify.results.terminal import console, show_rows
 from veriformer.verify.targets.error import TargetError
 
 _FILE = click.Path(dir_okay=False, path_type=Path)

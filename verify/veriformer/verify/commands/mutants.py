@@ -89,7 +89,7 @@ def mutants(
     from veriformer.verify.mutants import merging
     from veriformer.verify.mutants.mutation_run import kill_matrix
     from veriformer.verify.mutants.terminal import LiveMatrix
-    from veriformer.verify.results.terminal import console
+    from veriformer.verify.presentation.progress import console
 
     wanted = merging.Wanted(select, seed, shrink)
     names = wanted.names()

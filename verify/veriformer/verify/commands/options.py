@@ -117,7 +117,7 @@ FILES = click.option(
 
 def say(text: str) -> None:
     """Tell a person something that is no result."""
-    from veriformer.verify.results.terminal import console  # it takes a while, and not all that is said needs it
+    from veriformer.verify.presentation.progress import console  # it takes a while, and not all that is said needs it
 
     console().print(text, markup=False)
 
@@ -146,7 +146,7 @@ def check_shard(
 
 def annotate(found: Results) -> None:
     """Print findings as commands that GitHub Actions reads."""
-    from veriformer.verify.results.annotations import workflow_commands
+    from veriformer.verify.presentation.annotations import workflow_commands
 
     for line in workflow_commands(found):
         click.echo(line)

@@ -39,7 +39,7 @@ def status(target: str, device: str) -> int:
     """Compare the solution with the reference, say how it went, and give the exit status. Refuses what cannot be."""
     from veriformer.verify.comparison import compare  # which imports PyTorch
     from veriformer.verify.comparison.terminal import show
-    from veriformer.verify.results.terminal import console
+    from veriformer.verify.presentation.progress import console
 
     definition = definition_of(Path(target))
     try:

@@ -114,7 +114,7 @@ class Request:
         """
         if self.scheduler is not None or self.is_problem():
             return None
-        from veriformer.verify.results.terminal import waiting  # which imports what draws on terminals
+        from veriformer.verify.presentation.progress import waiting  # which imports what draws on terminals
 
         with waiting(f"{self.target}: loading it"):
             return Look(self.target).load()

@@ -25,11 +25,11 @@ from veriformer.verify.engine.merging import shard_of
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.run import INTERRUPTED as BY_HAND
 from veriformer.verify.judging.row import CheckRun
+from veriformer.verify.presentation.junit import write_junit
+from veriformer.verify.presentation.progress import Live, console, show_rows, waiting
+from veriformer.verify.presentation.sarif import write_sarif
 from veriformer.verify.presentation.terminal import show as show_findings
 from veriformer.verify.presentation.terminal import show_recognised
-from veriformer.verify.results.junit import write_junit
-from veriformer.verify.results.sarif import write_sarif
-from veriformer.verify.results.terminal import Live, console, show_rows, waiting
 
 PROBED = 3
 """An operation may be probed for so many times what a row may take, within its own limit."""

@@ -87,7 +87,7 @@ def command(
         # These import PyTorch, which takes longer than all that is checked before.
         from veriformer.verify.comparison.terminal import show
         from veriformer.verify.engine.execution import cluster
-        from veriformer.verify.results.terminal import console
+        from veriformer.verify.presentation.progress import console
 
         if scheduler is None:
             found = compare(reference, candidate, inputs=inputs, device=device, seconds=seconds)

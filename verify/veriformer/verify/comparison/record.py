@@ -12,10 +12,10 @@ from veriformer.verify.comparison.causes import Cause, causes
 from veriformer.verify.comparison.evidence import Evidence, Observed
 from veriformer.verify.comparison.script import script
 from veriformer.verify.engine import environment
-from veriformer.verify.findings.record import Finding
 from veriformer.verify.presentation.error import FindingsError
 from veriformer.verify.presentation.ranked import by_weight
 from veriformer.verify.results import Counterexample, Result, Results, Status, Verdict, write
+from veriformer.verify.results.finding import Finding
 from veriformer.verify.scripts.script import describe
 
 BLIND = 0.5

@@ -14,8 +14,8 @@ from veriformer.cluster.session import Item, Outcome, Session
 from veriformer.cluster.versions import versions
 from veriformer.verify.comparison import compare
 from veriformer.verify.comparison.record import Comparison
-from veriformer.verify.findings.record import Finding
 from veriformer.verify.results import Result, json_safe
+from veriformer.verify.results.finding import Finding
 from veriformer.verify.targets.error import TargetError
 from veriformer.verify.targets.files import place_of, sources
 

@@ -9,12 +9,11 @@ from rich.console import Console
 from rich.text import Text
 
 from veriformer.spec.requirement import Weight
-from veriformer.verify.findings.record import Finding
-from veriformer.verify.presentation.clean import one_line
-from veriformer.verify.presentation.run import number
 from veriformer.verify.presentation.terminal import STYLES, capture_text, print_unpadded, show_findings, show_remarks
 from veriformer.verify.presentation.verdict import counted
-from veriformer.verify.presentation.words import title
+from veriformer.verify.results.clean import number, one_line
+from veriformer.verify.results.finding import Finding
+from veriformer.verify.results.words import title
 
 _MEANING = {
     Weight.WRONG: "differs on ordinary input, or touches what is not its own",

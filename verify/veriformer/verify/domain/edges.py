@@ -10,9 +10,9 @@ from typing import Any
 import torch
 
 from veriformer.verify.contract import dtypes
+from veriformer.verify.contract.feature import Arguments
+from veriformer.verify.contract.features.positions import TABLES
 from veriformer.verify.contract.signatures import OPTIONAL
-from veriformer.verify.domain.feature import Arguments
-from veriformer.verify.domain.features.positions import TABLES
 from veriformer.verify.scripts.script import Seed
 
 

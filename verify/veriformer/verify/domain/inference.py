@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from veriformer.verify.domain.refusals import TOGETHER
+from veriformer.verify.contract.refusals import TOGETHER
 
 LEAST_CALLS = 4
 """So many calls with a feature must have been refused, and none answered, before it is called refused."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from veriformer.verify.domain.rules import SizeRule, rule
+from veriformer.verify.contract.rules import SizeRule, rule
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.strategies import Values
 

@@ -12,15 +12,14 @@ from typing import Any
 import hypothesis.strategies as st
 from hypothesis.errors import HypothesisException, UnsatisfiedAssumption
 
+from veriformer.verify.contract.features import GRADIENTS, features, present
+from veriformer.verify.contract.refusals import AVOIDED
 from veriformer.verify.contract.signatures import POSITIONAL
 from veriformer.verify.domain.constants import Unadmitted, estimated, hidden, nearest, with_smaller
 from veriformer.verify.domain.edges import edges
-from veriformer.verify.domain.features import GRADIENTS, features, present
 from veriformer.verify.domain.inference import Probed, refused, unexplained
 from veriformer.verify.domain.ladder import climbed
 from veriformer.verify.domain.precision import COARSER, computed_in
-from veriformer.verify.domain.record import Domain
-from veriformer.verify.domain.refusals import AVOIDED
 from veriformer.verify.domain.sample import Sample
 from veriformer.verify.examples import EXAMPLES_PER_SEED, prepared, without_constants
 from veriformer.verify.judging import isolation
@@ -32,6 +31,7 @@ from veriformer.verify.judging.outcome import Outcome
 from veriformer.verify.judging.raising import code_of
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.layouts import laid_out
+from veriformer.verify.results.domain import Domain
 from veriformer.verify.results.foreign import message_of
 from veriformer.verify.scripts import drivers, training_drivers
 from veriformer.verify.targets.target import Target

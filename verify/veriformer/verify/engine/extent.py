@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from veriformer.verify.domain.record import Domain
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.presentation.recognised import judged_whole
 from veriformer.verify.results import Result, Results
+from veriformer.verify.results.domain import Domain
 from veriformer.verify.results.verdict import held_in
 from veriformer.verify.targets.statements import derivative_beside, statements
 from veriformer.verify.targets.watch import MANY, Watch

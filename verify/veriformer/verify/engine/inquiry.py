@@ -14,14 +14,14 @@ from pathlib import Path
 
 import torch
 
-from veriformer.verify.domain.record import Domain
 from veriformer.verify.engine import process_environment
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.findings import everything
-from veriformer.verify.findings.record import Finding
 from veriformer.verify.judging import isolation
 from veriformer.verify.judging.stopwatch import kept_waiting
 from veriformer.verify.results import Result, Results, json_safe
+from veriformer.verify.results.domain import Domain
+from veriformer.verify.results.finding import Finding
 from veriformer.verify.targets.loading import load
 
 SHARE = 0.5

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from veriformer.spec.requirement import Weight
 from veriformer.verify.catalogue.selection import select
 from veriformer.verify.contract import formats
-from veriformer.verify.domain.record import Domain
 from veriformer.verify.engine.profiles import PROFILES, Profile
+from veriformer.verify.results.domain import Domain
 
 if TYPE_CHECKING:
     from veriformer.verify.judging.row import CheckRun

@@ -20,8 +20,8 @@ from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.runner import Runner, confine, loaded
 from veriformer.verify.judging.row import CheckRun
-from veriformer.verify.presentation.clean import clean
 from veriformer.verify.results import VIOLATIONS, Result, Status
+from veriformer.verify.results.clean import clean
 from veriformer.verify.targets.loading import load
 from veriformer.verify.targets.target import Target
 

@@ -12,7 +12,6 @@ from warnings import WarningMessage
 from veriformer.spec import suite
 from veriformer.verify.contract.signatures import POSITIONAL
 from veriformer.verify.domain.probe import SECONDS, probe_operation
-from veriformer.verify.domain.record import Domain
 from veriformer.verify.engine import environment
 from veriformer.verify.engine.check_run import lacking
 from veriformer.verify.engine.extent import seen_of
@@ -22,6 +21,7 @@ from veriformer.verify.judging import global_state
 from veriformer.verify.operations.registry import OPERATIONS
 from veriformer.verify.recognition.places import places
 from veriformer.verify.recognition.trying import try_others
+from veriformer.verify.results.domain import Domain
 from veriformer.verify.results.record import json_safe
 from veriformer.verify.targets.claims import ClaimsWarning
 from veriformer.verify.targets.loading import target_of

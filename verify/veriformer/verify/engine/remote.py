@@ -21,10 +21,10 @@ from veriformer.verify.engine.plugin import died
 from veriformer.verify.engine.probe import Described
 from veriformer.verify.engine.run import INTERRUPTED, results_of
 from veriformer.verify.findings import everything
-from veriformer.verify.findings.record import Finding
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.recognition.places import of_sender
 from veriformer.verify.results import Result, Results, Status, json_safe
+from veriformer.verify.results.finding import Finding
 from veriformer.verify.targets.error import TargetError
 from veriformer.verify.targets.shipping import parcel
 

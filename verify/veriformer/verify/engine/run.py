@@ -22,8 +22,8 @@ from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.probe import Described
 from veriformer.verify.engine.profiles import PROFILES
 from veriformer.verify.findings import everything
-from veriformer.verify.findings.record import Finding
 from veriformer.verify.results import Result, Results, Status
+from veriformer.verify.results.finding import Finding
 from veriformer.verify.targets.loading import load, wrap
 from veriformer.verify.targets.target import Target
 

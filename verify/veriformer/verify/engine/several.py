@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from veriformer.verify.domain.record import Domain
-from veriformer.verify.findings.record import Finding
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.presentation.recognised import judged_whole
 from veriformer.verify.results import Results
+from veriformer.verify.results.domain import Domain
+from veriformer.verify.results.finding import Finding
 
 MOST = 6
 """So many further candidates of a target are judged at most."""

@@ -14,7 +14,6 @@ import pytest
 from veriformer.spec.requirement import Weight
 from veriformer.verify.catalogue.selection import select
 from veriformer.verify.contract import dtypes
-from veriformer.verify.domain.record import Domain
 from veriformer.verify.engine import waivers
 from veriformer.verify.engine.advice import as_advice
 from veriformer.verify.engine.check_run import run_check
@@ -27,6 +26,7 @@ from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.judging.row import plan as rows_of
 from veriformer.verify.recognition.places import Place, places
 from veriformer.verify.results import Result, Status
+from veriformer.verify.results.domain import Domain
 from veriformer.verify.targets.target import Target
 
 

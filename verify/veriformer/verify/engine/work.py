@@ -10,9 +10,9 @@ from veriformer.verify.engine import probe
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.runner import Runner, confine, loaded
 from veriformer.verify.findings import everything
-from veriformer.verify.findings.record import Finding
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.results import Result, Status, json_safe
+from veriformer.verify.results.finding import Finding
 from veriformer.verify.targets.shipping import Shipped
 
 

@@ -8,18 +8,18 @@ from dataclasses import dataclass, replace
 
 from veriformer.spec.requirement import Weight
 from veriformer.spec.requirements import REQUIREMENTS
-from veriformer.verify.domain.features.attention import NOTHING_SEEN
+from veriformer.verify.contract.features.attention import NOTHING_SEEN
 from veriformer.verify.findings import remedy
 from veriformer.verify.findings.causes import Cause
 from veriformer.verify.findings.diagnosis import Diagnosis
 from veriformer.verify.findings.evidence import Example
 from veriformer.verify.findings.overflow import WORDS, overflows
-from veriformer.verify.findings.record import Finding
 from veriformer.verify.findings.sentence import sentence
 from veriformer.verify.findings.shown import shown as chosen
 from veriformer.verify.findings.signature import Failing
 from veriformer.verify.judging.repetition import comes_and_goes
 from veriformer.verify.results import Result, Status
+from veriformer.verify.results.finding import Finding
 from veriformer.verify.targets.claims import KNOWN_CONVENTIONS
 
 _ORDER = list(Weight)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from veriformer.spec.requirement import Weight
-from veriformer.verify.domain.features import GRADIENTS, feature, weight_of
+from veriformer.verify.contract.features import GRADIENTS, feature, weight_of
 
 _COST = {Weight.WRONG: 6.0, Weight.LEAK: 6.0, Weight.FRAGILE: 7.0}
 """Bits that naming a feature takes: one of about sixty, degenerate ones less likely than others."""

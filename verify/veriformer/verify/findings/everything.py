@@ -14,8 +14,8 @@ from veriformer.verify.findings.merging import merged
 from veriformer.verify.findings.overflow import told_once
 from veriformer.verify.findings.parts import put_together
 from veriformer.verify.findings.plain import is_refusal, plain, refusals
-from veriformer.verify.findings.record import Finding
 from veriformer.verify.results import VIOLATIONS, Result, Results, Status
+from veriformer.verify.results.finding import Finding
 from veriformer.verify.targets.target import Target
 
 ByOperation = Mapping[str, Sequence[Result]]

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from veriformer.verify.contract.features import feature
+from veriformer.verify.contract.features.making import article, number
 from veriformer.verify.contract.signatures import OPTIONAL
-from veriformer.verify.domain.features import feature
-from veriformer.verify.domain.features.making import article, number
 from veriformer.verify.findings.calls import Case, furthest, outcome, references, wrong_number
 from veriformer.verify.findings.condition import Condition
 from veriformer.verify.scripts.script import Recorded

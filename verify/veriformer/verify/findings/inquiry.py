@@ -20,7 +20,6 @@ from veriformer.verify.findings.on_copies import MODIFIED, OnCopies
 from veriformer.verify.findings.parts import PARTS, with_sound_part
 from veriformer.verify.findings.plain import plain
 from veriformer.verify.findings.pooled import explained_by
-from veriformer.verify.findings.record import Finding
 from veriformer.verify.findings.refused import by_no_rule
 from veriformer.verify.findings.sharing import shared_out
 from veriformer.verify.findings.signature import Failing
@@ -31,6 +30,7 @@ from veriformer.verify.findings.witness import shared_rows
 from veriformer.verify.judging.judge import RunStatistics
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.results import VIOLATIONS, Result, Status
+from veriformer.verify.results.finding import Finding
 from veriformer.verify.targets.target import Target
 
 EXAMPLES = 20

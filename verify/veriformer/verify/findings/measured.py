@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from veriformer.spec.requirement import Weight
 from veriformer.verify.contract import dtypes
-from veriformer.verify.domain.record import Domain
-from veriformer.verify.findings.record import Finding
+from veriformer.verify.results.domain import Domain
+from veriformer.verify.results.finding import Finding
 
 
 def imprecise(domain: Mapping[str, Domain]) -> Iterator[Finding]:

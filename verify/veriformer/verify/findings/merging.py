@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from veriformer.spec.requirement import Weight
-from veriformer.verify.findings.record import Finding
 from veriformer.verify.findings.sharing import first_words
+from veriformer.verify.results.finding import Finding
 
 _ORDER = list(Weight)
 

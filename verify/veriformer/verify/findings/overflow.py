@@ -10,9 +10,9 @@ from dataclasses import replace
 from veriformer.spec.requirement import Weight
 from veriformer.verify.contract import dtypes
 from veriformer.verify.findings.evidence import Example
-from veriformer.verify.findings.record import Finding, likewise
 from veriformer.verify.findings.remedy import WIDER
 from veriformer.verify.findings.signature import Failing
+from veriformer.verify.results.finding import Finding, likewise
 
 WORDS = "overflow in half precision: what is finite comes out as infinite, NaN or 0"
 

@@ -11,7 +11,7 @@ from typing import Any
 from torch import nn
 
 from veriformer.spec.requirement import Weight
-from veriformer.verify.findings.record import Finding
+from veriformer.verify.results.finding import Finding
 from veriformer.verify.targets.target import Target
 
 _ORDER = list(Weight)

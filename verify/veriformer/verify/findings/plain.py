@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from veriformer.spec.requirement import Kind, Weight
 from veriformer.spec.requirements import requirement
 from veriformer.verify.findings.assembly import no_graver
-from veriformer.verify.findings.record import Finding
 from veriformer.verify.findings.sentence import raises, shortened
 from veriformer.verify.findings.signature import RAISED
 from veriformer.verify.findings.signature import shortened as normalised
 from veriformer.verify.results import Result, Status
+from veriformer.verify.results.finding import Finding
 
 _ORDER = list(Weight)
 

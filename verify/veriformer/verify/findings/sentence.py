@@ -8,9 +8,9 @@ from dataclasses import replace
 from veriformer.spec.requirement import Weight
 from veriformer.verify.findings.causes import SELDOM, Cause
 from veriformer.verify.findings.evidence import Example
-from veriformer.verify.findings.record import likewise
 from veriformer.verify.findings.signature import Failing
 from veriformer.verify.judging.raising import place_in
+from veriformer.verify.results.finding import likewise
 
 _LONGEST = 110
 

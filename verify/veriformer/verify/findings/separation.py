@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veriformer.verify.contract import dtypes
-from veriformer.verify.domain.features import GRADIENTS
+from veriformer.verify.contract.features import GRADIENTS
 from veriformer.verify.findings.condition import Condition, by_the_way, most_have, of_number, of_signs
 from veriformer.verify.findings.evidence import Example
 from veriformer.verify.findings.signature import Failing

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from veriformer.spec.requirements import requirement
-from veriformer.verify.domain.features import GRADIENTS, present
+from veriformer.verify.contract.features import GRADIENTS, present
 from veriformer.verify.findings.causes import Cause
 from veriformer.verify.findings.condition import Condition
 from veriformer.verify.findings.sentence import telling

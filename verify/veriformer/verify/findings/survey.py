@@ -18,8 +18,8 @@ from hypothesis.internal.conjecture.data import ConjectureData
 
 from veriformer.verify.catalogue.example import judge
 from veriformer.verify.contract import dtypes
-from veriformer.verify.domain.features import present
-from veriformer.verify.domain.ordinary import is_ordinary
+from veriformer.verify.contract.features import present
+from veriformer.verify.contract.ordinary import is_ordinary
 from veriformer.verify.examples import EXAMPLES_PER_SEED, number, prepared, without_constants
 from veriformer.verify.findings.condition import Condition
 from veriformer.verify.findings.evidence import Example, failing

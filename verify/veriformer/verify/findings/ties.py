@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from veriformer.spec.requirement import Weight
 from veriformer.verify.findings.causes import Cause
-from veriformer.verify.findings.record import Finding, likewise
 from veriformer.verify.findings.remedy import STABLE
 from veriformer.verify.results import Result
+from veriformer.verify.results.finding import Finding, likewise
 
 CONVENTION = "choice.ties"
 

@@ -114,6 +114,7 @@ def configuration(
         return Answering(sizes, given, names_read(candidate), candidate.meanings).fill(names_read_by(candidate.thing))
     if not dataclasses.is_dataclass(kind) or _is_written(vars(kind).get("__init__")):
         return _constructed(kind, sizes, given, candidate.meanings)
+    make: Any = kind
     fields: dict[str, Any] = {}
     known = {field.name: meaning(candidate.meanings, BUILT, field.name) for field in dataclasses.fields(kind)}
     for field in dataclasses.fields(kind):
@@ -128,7 +129,7 @@ def configuration(
             fields[field.name] = sizes[DTYPE]
         elif size_of(name, known.values()) in CONSTANTS and field.default is not dataclasses.MISSING:
             continue
-        elif size_of(name, known.values()) in sizes and _holds_numbers(kind, field.name):
+        elif size_of(name, known.values()) in sizes and _holds_numbers(make, field.name):
             fields[field.name] = sizes[size_of(name, known.values())]
         elif name in RATES and not isinstance(field.default, bool):
             fields[field.name] = rate_of(field.default)
@@ -137,7 +138,6 @@ def configuration(
             if field.name not in FLAGS:
                 raise UnknownEntry(field.name, known.values())
             fields[field.name] = True
-    make: Any = kind
     with untraced():
         return make(**fields)
 

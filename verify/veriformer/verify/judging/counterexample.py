@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from veriformer.verify.domain.features import present
-from veriformer.verify.domain.ordinary import is_ordinary
+from veriformer.verify.contract.features import present
+from veriformer.verify.contract.ordinary import is_ordinary
 from veriformer.verify.judging.judge import Reference, Violation, ratios
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.judging.trial import Trial

@@ -22,10 +22,10 @@ from hypothesis.errors import UnsatisfiedAssumption
 
 from veriformer.spec.arithmetic import Float, Format
 from veriformer.verify.contract import dtypes
+from veriformer.verify.contract.features import GRADIENTS
+from veriformer.verify.contract.ordinary import unusual
+from veriformer.verify.contract.refusals import TOGETHER
 from veriformer.verify.contract.signatures import OPTIONAL
-from veriformer.verify.domain.features import GRADIENTS
-from veriformer.verify.domain.ordinary import unusual
-from veriformer.verify.domain.refusals import TOGETHER
 from veriformer.verify.forms.form import NotOffered
 from veriformer.verify.judging import global_state
 from veriformer.verify.judging.backward import gradients

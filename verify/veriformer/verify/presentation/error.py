@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from veriformer.verify.findings.record import Finding
 from veriformer.verify.presentation.ranked import grave
-from veriformer.verify.presentation.run import Run
+from veriformer.verify.results import Results
+from veriformer.verify.results.finding import Finding
 
 
 class FindingsError(AssertionError):
@@ -15,7 +15,7 @@ class FindingsError(AssertionError):
         self.findings = findings
 
 
-def raise_for(run: Run) -> None:
+def raise_for(run: Results) -> None:
     """Return where the run holds; raise FindingsError where it is violated, inconclusive or invalid."""
     if run.verdict == "holds":
         return

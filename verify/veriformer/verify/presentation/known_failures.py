@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from veriformer.verify.presentation.clean import one_line
-from veriformer.verify.presentation.run import Run, named
+from veriformer.verify.results import Results
+from veriformer.verify.results.clean import named, one_line
 
 _LINE = 300
 
@@ -37,7 +37,7 @@ class KnownFailure:
         return one_line(f"{self.what}: {self.reason}{until}{link}", _LINE)
 
 
-def known_failures(run: Run) -> Sequence[KnownFailure]:
+def known_failures(run: Results) -> Sequence[KnownFailure]:
     """Return the waivers that rows of a run fall under, in the order of the rows."""
     groups: dict[tuple[str, str | None, str | None], list[Any]] = {}
     for row in run.results:

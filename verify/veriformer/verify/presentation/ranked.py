@@ -7,13 +7,13 @@ from dataclasses import asdict
 from typing import Any
 
 from veriformer.spec.requirement import Weight
-from veriformer.verify.findings.record import Finding
-from veriformer.verify.presentation.run import Run
+from veriformer.verify.results import Results
+from veriformer.verify.results.finding import Finding
 
 _ORDER = list(Weight)
 
 
-def ranked(run: Run) -> list[Finding]:
+def ranked(run: Results) -> list[Finding]:
     """All findings, the gravest first and otherwise as they came; rows without one stay findings of their own."""
     return by_weight([*run.findings, *unexplained(run)])
 
@@ -23,24 +23,24 @@ def by_weight(found: Iterable[Finding]) -> list[Finding]:
     return sorted(found, key=lambda finding: _ORDER.index(finding.weight))
 
 
-def grave(run: Run) -> list[Finding]:
+def grave(run: Results) -> list[Finding]:
     """The findings that the verdict rests on: those of a weight that violates, and violated rows without one."""
     rows = {key for finding in unexplained(run) for key in finding.rows}
     return [found for found in ranked(run) if run.weighs(found.weight) or not rows.isdisjoint(found.rows)]
 
 
-def advice(run: Run) -> list[Finding]:
+def advice(run: Results) -> list[Finding]:
     """The findings that violate nothing."""
     violating = grave(run)
     return [finding for finding in ranked(run) if finding not in violating]
 
 
-def weaknesses(run: Run) -> list[Finding]:
+def weaknesses(run: Results) -> list[Finding]:
     """The findings of a format's own weaknesses, which practice shares; none where they violate."""
     return [finding for finding in advice(run) if finding.weight is Weight.WEAKNESS]
 
 
-def unexplained(run: Run) -> Iterator[Finding]:
+def unexplained(run: Results) -> Iterator[Finding]:
     """Return a finding for each requirement that is violated in rows which no finding explains."""
     known = {key for finding in run.findings for key in finding.rows}
     groups: dict[str, list[Any]] = {}

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from veriformer.verify.presentation.clean import one_line
-from veriformer.verify.presentation.run import named
+from veriformer.verify.results.clean import named, one_line
 
 Line = tuple[str, str]
 """Label and text."""

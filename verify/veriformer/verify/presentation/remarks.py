@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from veriformer.spec.requirement import Weight
-from veriformer.verify.domain.record import Domain
-from veriformer.verify.findings.record import Finding
-from veriformer.verify.presentation.clean import one_line
 from veriformer.verify.presentation.ranked import advice
 from veriformer.verify.presentation.recognised import outside
-from veriformer.verify.presentation.run import Run, named, number
-from veriformer.verify.presentation.words import claim, title
+from veriformer.verify.results import Results
+from veriformer.verify.results.clean import named, number, one_line
+from veriformer.verify.results.domain import Domain
+from veriformer.verify.results.finding import Finding
 from veriformer.verify.results.unseen import everything
+from veriformer.verify.results.words import claim, title
 
 Remark = tuple[str, str]
 """Label and text."""
@@ -24,7 +24,7 @@ _FEW = 8
 """Operations up to which those that are missing are named."""
 
 
-def advised(run: Run) -> Iterator[Remark]:
+def advised(run: Results) -> Iterator[Remark]:
     """Advice, the same advice on several operations as one; then rows of advice that no finding explains."""
     groups: dict[tuple[str, str, str | None], list[Finding]] = {}
     for finding in advice(run):
@@ -50,7 +50,7 @@ def _advice(members: list[Finding]) -> str:
     return said + (f"; if intended, {claim(first.suggestion)}" if first.suggestion else "")
 
 
-def lacking(run: Run) -> Iterator[Remark]:
+def lacking(run: Results) -> Iterator[Remark]:
     """Give what was not recognised though its name says an operation, what the target does not support, and which of
     the contract's operations it has not at all."""
     unread = list(dict.fromkeys(one["name"] for one in run.implementation.get("not_recognised", ())))
@@ -79,7 +79,7 @@ def lacking(run: Run) -> Iterator[Remark]:
         yield "not provided", names
 
 
-def _told(run: Run, row: Any) -> bool:
+def _told(run: Results, row: Any) -> bool:
     """Return whether the domain says already what a row lacks."""
     domain = run.domain.get(row.operation, Domain())
     told = [_of(feature, message) for feature, message in domain.refused.items()]
@@ -91,7 +91,7 @@ def _of(feature: str, message: str) -> str:
     return f"not provided: {feature} ({message})"
 
 
-def not_seen(run: Run) -> Iterator[Remark]:
+def not_seen(run: Results) -> Iterator[Remark]:
     """Arguments that were left out or never varied, and lines that never ran, by operation."""
     for operation, domain in run.domain.items():
         said = everything({operation: domain})
@@ -99,7 +99,7 @@ def not_seen(run: Run) -> Iterator[Remark]:
             yield "not seen", one_line(f"{operation}: {', '.join(said)}", _LINE)
 
 
-def measured(run: Run) -> Iterator[Remark]:
+def measured(run: Results) -> Iterator[Remark]:
     """Constants that no signature shows, and rules on sizes."""
     for operation, domain in run.domain.items():
         for name, value in domain.constants.items():

@@ -11,16 +11,16 @@ from rich.table import Table
 from rich.text import Text
 
 from veriformer.spec.requirement import Weight
-from veriformer.verify.findings.record import Finding
-from veriformer.verify.presentation.clean import last_line, one_line
 from veriformer.verify.presentation.known_failures import known_failures
 from veriformer.verify.presentation.ranked import grave, weaknesses
 from veriformer.verify.presentation.recognised import deviations, inspected, opening
 from veriformer.verify.presentation.recognised import lines as recognised
 from veriformer.verify.presentation.remarks import Remark, advised, lacking, measured, not_seen
-from veriformer.verify.presentation.run import HARNESS_ERROR, Run, number
 from veriformer.verify.presentation.verdict import headline, scope, word
-from veriformer.verify.presentation.words import MEANING, facts, title
+from veriformer.verify.results import Results, Status
+from veriformer.verify.results.clean import last_line, number, one_line
+from veriformer.verify.results.finding import Finding
+from veriformer.verify.results.words import MEANING, facts, title
 
 DETAILED, LISTED, REMARKS = 5, 10, 6
 """Findings shown with their facts; findings named after these; remarks of one kind."""
@@ -32,7 +32,7 @@ WIDTH = 100
 """Columns of text that is read elsewhere than on a terminal."""
 
 
-def show(run: Run, out: Console, saved: str | None = None) -> None:
+def show(run: Results, out: Console, saved: str | None = None) -> None:
     """Print the verdict, the findings, and one line each for the rest. saved: the file that holds the scripts."""
     print_unpadded(Text.assemble(_word(run), f" {headline(run)}"), out)
     for line in filter(None, (scope(run), deviations(run.implementation))):
@@ -55,7 +55,7 @@ def print_unpadded(shown: RenderableType, out: Console) -> None:
         out.print(text, soft_wrap=True)
 
 
-def _word(run: Run) -> Text:
+def _word(run: Results) -> Text:
     """Return the verdict in capitals, and beside it how many weaknesses there are."""
     verdict, _, more = word(run).partition(" ")
     return Text(verdict.upper(), style=STYLES[str(run.verdict)]).append(f" {more}:" if more else "")
@@ -80,7 +80,7 @@ def show_inspected(target: str, found: Mapping[str, Any], domains: Mapping[str, 
     _grid(list(inspected(found, domains)), out, label="bold")
 
 
-def as_text(run: Run) -> str:
+def as_text(run: Results) -> str:
     """Return a run as plain text."""
     return capture_text(lambda out: show(run, out))
 
@@ -115,7 +115,7 @@ def show_findings(
         print_unpadded(Text(f"\n… {more}the evidence of every finding: {where}"), out)
 
 
-def _known_failures(run: Run, out: Console) -> None:
+def _known_failures(run: Results, out: Console) -> None:
     known = known_failures(run)
     if not known:
         return
@@ -152,15 +152,15 @@ def _grid(lines: Iterable[Sequence[str]], out: Console, label: str = "dim", text
     print_unpadded(table, out)
 
 
-def _errors(run: Run, out: Console) -> None:
+def _errors(run: Results, out: Console) -> None:
     """Print where the suite itself broke, and the last line of why, for the first few rows."""
-    broken = [row for row in run.results if row.status == HARNESS_ERROR]
+    broken = [row for row in run.results if row.status == Status.HARNESS_ERROR]
     for row in broken[:3]:
         said = one_line(last_line(row.message or ""), 200)
         print_unpadded(Text(f"suite error in {row.key}: {said}", style="magenta"), out)
 
 
-def _end(run: Run, saved: str | None) -> str:
+def _end(run: Results, saved: str | None) -> str:
     counts = ", ".join(f"{count} {status}" for status, count in run.summary.items())
     ran = f"{number(len(run.results), 'row')} in {run.duration_s:.1f} s ({counts}); profile {run.profile}, seed "
     kept = f"scripts that show each finding: {saved}" if saved else "--json FILE or --html FILE keeps the scripts"

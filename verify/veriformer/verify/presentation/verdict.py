@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 
 from veriformer.spec.requirement import Weight
-from veriformer.verify.findings.record import Finding
-from veriformer.verify.presentation.clean import one_line
 from veriformer.verify.presentation.known_failures import known_failures
 from veriformer.verify.presentation.ranked import advice, grave, weaknesses
 from veriformer.verify.presentation.recognised import outside
-from veriformer.verify.presentation.run import HARNESS_ERROR, HELD, Run, named, number
+from veriformer.verify.results import Results, Status
+from veriformer.verify.results.clean import named, number, one_line
+from veriformer.verify.results.finding import Finding
+from veriformer.verify.results.status import HELD
 from veriformer.verify.results.unseen import everything
 
 _FEW = 3
@@ -20,25 +21,25 @@ _FEW = 3
 _DTYPES = ("fp64", "fp32", "bf16", "fp16")
 
 
-def target(run: Run) -> str:
+def target(run: Results) -> str:
     """Return the implementation by the word it was asked for by."""
     return one_line(run.implementation["target"], 80)
 
 
-def word(run: Run) -> str:
+def word(run: Results) -> str:
     """Return the verdict in a few words: ``holds``, or ``holds with 2 weaknesses``."""
     weak = len(weaknesses(run))
     counted = f" with {weak} weakness{'' if weak == 1 else 'es'}" if weak and run.verdict == "holds" else ""
     return f"{run.verdict}{counted}"
 
 
-def headline(run: Run) -> str:
+def headline(run: Results) -> str:
     """Return the run in one sentence, for somebody who has never seen this suite; the target's name begins it."""
     said = {"violated": _violated, "holds": _holds, "inconclusive": _inconclusive, "invalid": _invalid}
     return f"{target(run)} {said[str(run.verdict)](run)}"
 
 
-def _violated(run: Run) -> str:
+def _violated(run: Results) -> str:
     found = grave(run)
     counts = counted(found)
     weights = {finding.weight for finding in found}
@@ -59,7 +60,7 @@ def counted(found: Sequence[Finding]) -> str:
     return f"{number(len(found), 'finding')} ({', '.join(f'{tally[w]} {w}' for w in Weight if tally[w])})"
 
 
-def _holds(run: Run) -> str:
+def _holds(run: Results) -> str:
     spare = [finding for finding in advice(run) if finding.weight is not Weight.WEAKNESS]
     known = len(known_failures(run))
     more = f"; {number(known, 'known failure')}" if known else ""
@@ -71,7 +72,7 @@ def _holds(run: Run) -> str:
     return f"{what} in what was run: {_some(left)}{beside}{more}"
 
 
-def _not_judged(run: Run) -> str:
+def _not_judged(run: Results) -> str:
     """Return what else the code offers, as the end of a sentence: it is said to hold of what was judged alone."""
     refused = [one["name"] for one in run.implementation.get("not_recognised", ())]
     names = list(dict.fromkeys([*refused, *outside(run.implementation)]))
@@ -80,7 +81,7 @@ def _not_judged(run: Run) -> str:
     return f"{by_equation}; {one_line(named(names, _FEW), 120)} not judged" if names else by_equation
 
 
-def _of_operations(run: Run) -> str:
+def _of_operations(run: Results) -> str:
     operations = _operations(run)
     return f" for {named(operations, 3)}" if operations else ""
 
@@ -91,7 +92,7 @@ def _some(said: Sequence[str]) -> str:
     return one_line(", ".join(said[:_FEW]), 240) + more
 
 
-def _inconclusive(run: Run) -> str:
+def _inconclusive(run: Results) -> str:
     if unasked := _unasked(run):
         return f"was not judged: no row of {named(unasked, 3)}, which it has, was asked for by --only and --dtype"
     if all(row.status == "not-provided" for row in run.results):
@@ -102,21 +103,21 @@ def _inconclusive(run: Run) -> str:
     return f"was not judged well enough for a verdict: {one_line('; '.join(run.gaps), 200)}"
 
 
-def _unasked(run: Run) -> list[str]:
+def _unasked(run: Results) -> list[str]:
     """Return operations that were recognised and have no row in the dtypes that were asked for."""
     found = dict.fromkeys(one["operation"] for one in run.implementation.get("recognised", ()))
     rows = {row.operation for row in run.results}
     return [] if any(name in rows for name in found) else list(found)
 
 
-def _meant(run: Run) -> str:
+def _meant(run: Results) -> str:
     """Return names of the target that come close to those of the contract, where that is why nothing was found."""
     near = (str(row.message) for row in run.results if "did you mean" in str(row.message))
     return "".join(f"; {one_line(message, 120)}" for message in list(dict.fromkeys(near))[:2])
 
 
-def _invalid(run: Run) -> str:
-    reasons, errors = [], run.summary.get(HARNESS_ERROR, 0)
+def _invalid(run: Results) -> str:
+    reasons, errors = [], run.summary.get(Status.HARNESS_ERROR, 0)
     if len(run.results) != run.planned:
         reasons.append(f"{len(run.results)} of {run.planned} planned rows ran")
     if errors:
@@ -126,7 +127,7 @@ def _invalid(run: Run) -> str:
     return f"has no valid verdict, nothing here may be relied on: {' and '.join(reasons)}{so_far}"
 
 
-def scope(run: Run) -> str:
+def scope(run: Results) -> str:
     """Return for what it holds: operations, dtypes, directions, and how much of the contract's features there is.
 
     An operation holds in the dtypes in which its equation was answered and was right, and in no other.
@@ -139,13 +140,13 @@ def scope(run: Run) -> str:
     return f"{start} for {', '.join(filter(None, judged))}{_features(run)}"
 
 
-def _operations(run: Run) -> list[str]:
+def _operations(run: Results) -> list[str]:
     """Return the operations whose equation was seen to hold, and that no finding is about."""
     found = {name for finding in grave(run) for name in finding.operation.split(", ")}
     return [name for name in run.held if name not in found]
 
 
-def _held(run: Run, operations: Sequence[str]) -> str:
+def _held(run: Results, operations: Sequence[str]) -> str:
     """Return operations with the dtypes in which they hold; those that share theirs together."""
     by_dtypes: dict[str, list[str]] = {}
     held = run.held
@@ -156,13 +157,13 @@ def _held(run: Run, operations: Sequence[str]) -> str:
     return "; ".join(f"{named(names, 3)} ({dtypes})" for dtypes, names in by_dtypes.items())
 
 
-def _judged(run: Run) -> list[str]:
+def _judged(run: Results) -> list[str]:
     """Return the dtypes in which an equation was seen to hold, whatever findings there are beside it."""
     met = {dtype for dtypes in run.held.values() for dtype in dtypes}
     return [name for name in _DTYPES if name in met]
 
 
-def _directions(run: Run, operations: Sequence[str]) -> str:
+def _directions(run: Results, operations: Sequence[str]) -> str:
     """Return whether gradients of what holds, else of what was judged, were seen as well; nothing if unasked.
 
     operations: those that hold.
@@ -174,7 +175,7 @@ def _directions(run: Run, operations: Sequence[str]) -> str:
     return "forward only" if asked else ""
 
 
-def _features(run: Run) -> str:
+def _features(run: Results) -> str:
     domains = run.domain.values()
     provided = sum(len(domain.provided) for domain in domains)
     refused = [feature for domain in domains for feature in domain.refused if " + " not in feature]

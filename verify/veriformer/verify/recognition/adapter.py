@@ -9,9 +9,9 @@ from typing import Any
 
 from veriformer.verify.contract.signatures import AREA
 from veriformer.verify.contract.table import call
-from veriformer.verify.domain.record import Domain
 from veriformer.verify.forms.pin import Pin
 from veriformer.verify.forms.registry import form_named
+from veriformer.verify.results.domain import Domain
 
 _HEAD = '''"""{what} under the names of the contract, as `veriformer inspect` recognised it. Edit it and commit it.
 

@@ -20,11 +20,10 @@ import torch
 from hypothesis.errors import HypothesisException, UnsatisfiedAssumption
 from torch.utils import _pytree as pytree
 
+from veriformer.verify.contract.features import features
+from veriformer.verify.contract.refusals import AVOIDED
 from veriformer.verify.contract.signatures import POSITIONAL
 from veriformer.verify.domain.constants import Unadmitted, estimated, hidden, nearest, with_smaller
-from veriformer.verify.domain.features import features
-from veriformer.verify.domain.record import Domain
-from veriformer.verify.domain.refusals import AVOIDED
 from veriformer.verify.domain.sample import Sample
 from veriformer.verify.examples import EXAMPLES_PER_SEED, prepared, without_constants
 from veriformer.verify.forms.form import Fit, NotOffered
@@ -34,6 +33,7 @@ from veriformer.verify.judging.judge import HarnessError, Reference, Undefined, 
 from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.outcome import Outcome
 from veriformer.verify.judging.trial import Arguments, Trial
+from veriformer.verify.results.domain import Domain
 from veriformer.verify.targets.claims import read_claims
 from veriformer.verify.targets.target import Target
 

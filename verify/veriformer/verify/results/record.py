@@ -17,16 +17,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from veriformer.spec.requirement import Weight
-from veriformer.verify.domain.record import Domain
-from veriformer.verify.findings.record import Finding
-from veriformer.verify.presentation.error import raise_for
-from veriformer.verify.presentation.words import facts
+from veriformer.verify.results.domain import Domain
+from veriformer.verify.results.finding import Finding
 from veriformer.verify.results.foreign import writable
 from veriformer.verify.results.shard import Shard
 from veriformer.verify.results.status import VIOLATIONS, Status
 from veriformer.verify.results.unseen import left_out, unjudged, unseen
 from veriformer.verify.results.upgrade import VERSION_1, from_version_1
 from veriformer.verify.results.verdict import EXIT_STATUS, Verdict, gaps, held_in
+from veriformer.verify.results.words import facts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -204,6 +203,8 @@ class Results:
 
     def raise_for_findings(self) -> None:
         """Return where the run holds; else raise FindingsError with the findings as the terminal shows them."""
+        from veriformer.verify import raise_for  # the face of the package knows how runs are told
+
         raise_for(self)
 
     def to_dict(self) -> dict[str, Any]:

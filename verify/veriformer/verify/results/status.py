@@ -31,3 +31,6 @@ BLOCKING = VIOLATIONS | {Status.BLOCKED, Status.HARNESS_ERROR}
 
 EXERCISED = VIOLATIONS | {Status.PASS, Status.ADVICE, Status.DEVIATION, Status.KNOWN_FAIL}
 """Statuses of a requirement that was put to the test."""
+
+HELD = frozenset({Status.PASS, Status.DEVIATION})
+"""Statuses of rows that show something in favour of an implementation."""

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from veriformer.verify.domain.record import Domain
+from veriformer.verify.results.domain import Domain
 
 Lines = tuple[str, int, int]
 """File, first and last line."""

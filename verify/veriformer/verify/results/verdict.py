@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Protocol
 
-from veriformer.verify.presentation.run import HELD
-from veriformer.verify.results.status import EXERCISED, Status
+from veriformer.verify.results.status import EXERCISED, HELD, Status
 
 
 class Verdict(StrEnum):

@@ -13,8 +13,8 @@ from typing import Any
 
 from veriformer.spec.suggestion import meant
 from veriformer.verify.contract import dtypes
+from veriformer.verify.contract.features import GRADIENTS, features
 from veriformer.verify.contract.signatures import OPTIONAL, POSITIONAL
-from veriformer.verify.domain.features import GRADIENTS, features
 from veriformer.verify.results.foreign import plain
 from veriformer.verify.targets.claim_keys import check_key, check_keys
 from veriformer.verify.targets.conventions import CONVENTIONS

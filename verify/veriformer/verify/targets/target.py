@@ -11,11 +11,11 @@ from typing import Any
 import torch
 from torch import nn
 
+from veriformer.verify.contract.features import GRADIENTS
+from veriformer.verify.contract.refusals import Refusals
+from veriformer.verify.contract.rules import read
 from veriformer.verify.contract.signatures import OPTIONAL, POSITIONAL
-from veriformer.verify.domain.features import GRADIENTS
-from veriformer.verify.domain.record import Domain
-from veriformer.verify.domain.refusals import Refusals
-from veriformer.verify.domain.rules import read
+from veriformer.verify.results.domain import Domain
 from veriformer.verify.targets.claims import Claims
 from veriformer.verify.targets.model_kinds import kind_of
 from veriformer.verify.targets.watch import Watch

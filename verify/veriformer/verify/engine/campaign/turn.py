@@ -32,7 +32,7 @@ from hypothesis.database import (
 )
 from hypothesis.errors import Unsatisfiable
 
-from veriformer.verify.domain.features import present
+from veriformer.verify.contract.features import present
 from veriformer.verify.engine.advice import as_advice
 from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.plan import Plan

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from veriformer.verify.domain.feature import Arguments
+from veriformer.verify.contract.feature import Arguments
 
 _MULTIPLES = (128, 64, 32, 16, 8, 4, 2)
 _FEW = 4

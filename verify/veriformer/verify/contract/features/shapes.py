@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from veriformer.verify.domain.feature import Feature
-from veriformer.verify.domain.features.making import Condition, Named, demanded, fragile, on, ordinary
+from veriformer.verify.contract.feature import Feature
+from veriformer.verify.contract.features.making import Condition, Named, demanded, fragile, on, ordinary
 
 TENSORS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("softmax", "logsumexp"), ("z",)),

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import torch
 
-from veriformer.verify.domain.feature import Arguments, Feature
-from veriformer.verify.domain.features.making import Named, fragile, ordinary
+from veriformer.verify.contract.feature import Arguments, Feature
+from veriformer.verify.contract.features.making import Named, fragile, ordinary
 
 OPTIMIZERS = ("gradient_descent", "sgd_momentum", "adam", "adamw")
 _SCHEDULES = ("warmup", "warmup_cosine", "noam")

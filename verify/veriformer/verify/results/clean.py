@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 
 _STEERING = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Categories of characters that do something instead of being seen: control, format (direction), surrogates."""
@@ -29,3 +30,15 @@ def _seen(character: str) -> str:
         return character
     code = ord(character)
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def number(count: int, noun: str) -> str:
+    """Return ``1 row``, ``2 rows``."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def named(names: Sequence[str], most: int) -> str:
+    """Return names as a person lists them, those above so many only counted."""
+    if len(names) > most + 1:
+        return f"{', '.join(names[:most])} and {len(names) - most} more"
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))

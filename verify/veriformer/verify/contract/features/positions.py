@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from veriformer.verify.domain.feature import Arguments, Feature
-from veriformer.verify.domain.features.making import Named, fragile, ordinary
+from veriformer.verify.contract.feature import Arguments, Feature
+from veriformer.verify.contract.features.making import Named, fragile, ordinary
 
 TABLES = tuple(2**k for k in (7, 9, 10, 11, 12, 13, 15, 17))
 """For how many positions public code makes its tables of angles."""

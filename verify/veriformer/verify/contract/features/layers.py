@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from veriformer.verify.domain.feature import Arguments, Feature
-from veriformer.verify.domain.features.making import Named, fragile, ordinary
+from veriformer.verify.contract.feature import Arguments, Feature
+from veriformer.verify.contract.features.making import Named, fragile, ordinary
 
 
 def of_layers(operation: str) -> Iterator[Feature]:

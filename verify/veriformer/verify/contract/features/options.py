@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from veriformer.verify.contract.feature import Arguments, Feature
+from veriformer.verify.contract.features.making import Condition, Named, article, fragile, number, on, ordinary
 from veriformer.verify.contract.signatures import INTEGRAL, OPTIONAL
-from veriformer.verify.domain.feature import Arguments, Feature
-from veriformer.verify.domain.features.making import Condition, Named, article, fragile, number, on, ordinary
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "activation": ("relu", "sigmoid", "tanh", "gelu"),

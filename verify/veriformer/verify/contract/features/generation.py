@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from veriformer.spec.language.bpe import bpe_train
-from veriformer.verify.domain.feature import Arguments, Feature
-from veriformer.verify.domain.features.making import Named, fragile, ordinary
+from veriformer.verify.contract.feature import Arguments, Feature
+from veriformer.verify.contract.features.making import Named, fragile, ordinary
 
 
 def of_generation(operation: str) -> Iterator[Feature]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.requirement import Weight
-from veriformer.verify.domain.feature import Arguments, Feature
+from veriformer.verify.contract.feature import Arguments, Feature
 
 Condition = Callable[[Arguments], bool]
 Named = tuple[str, Condition]

@@ -10,10 +10,10 @@ from urllib.parse import quote
 from veriformer.spec import suite
 from veriformer.spec.requirement import Requirement
 from veriformer.spec.requirements import REQUIREMENTS
-from veriformer.verify.presentation.clean import clean
-from veriformer.verify.presentation.run import Run
+from veriformer.verify.presentation.located import Located, locate_findings
 from veriformer.verify.presentation.verdict import headline, word
-from veriformer.verify.results.located import Located, locate_findings
+from veriformer.verify.results import Results
+from veriformer.verify.results.clean import clean
 from veriformer.verify.results.record import json_safe, write_json
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -22,18 +22,18 @@ _ROOT = "%SRCROOT%"
 _BY_SLUG = {one.slug: one for one in REQUIREMENTS}
 
 
-def write_sarif(runs: Sequence[Run], path: Path) -> None:
+def write_sarif(runs: Sequence[Results], path: Path) -> None:
     """Write runs as one log."""
     write_json(sarif(runs), path)
 
 
-def sarif(runs: Iterable[Run]) -> dict[str, Any]:
+def sarif(runs: Iterable[Results]) -> dict[str, Any]:
     """Return the log of some runs."""
     found: dict[str, Any] = json_safe({"$schema": _SCHEMA, "version": "2.1.0", "runs": [_run(run) for run in runs]})
     return found
 
 
-def _run(run: Run) -> dict[str, Any]:
+def _run(run: Results) -> dict[str, Any]:
     found = list(locate_findings(run))
     rules = list(dict.fromkeys(one.rule for one in found))
     return {
@@ -60,7 +60,7 @@ def _described(requirement: Requirement) -> dict[str, Any]:
     }
 
 
-def _invocation(run: Run) -> dict[str, Any]:
+def _invocation(run: Results) -> dict[str, Any]:
     """Return what the run comes to, and why where it has no verdict."""
     level = "error" if run.verdict in _NO_VERDICT else "note"
     said = f"{word(run).upper()} {headline(run)}"

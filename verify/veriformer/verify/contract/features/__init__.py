@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from functools import cache
 
 from veriformer.spec.requirement import Weight
-from veriformer.verify.domain.feature import Arguments, Feature
-from veriformer.verify.domain.features.attention import of_attention
-from veriformer.verify.domain.features.generation import of_generation
-from veriformer.verify.domain.features.layers import of_layers
-from veriformer.verify.domain.features.losses import of_losses
-from veriformer.verify.domain.features.options import of_numbers, of_options
-from veriformer.verify.domain.features.positions import of_positions
-from veriformer.verify.domain.features.shapes import of_integers, of_lists, of_shapes
-from veriformer.verify.domain.features.training import of_training
-from veriformer.verify.domain.features.values import known_once, of_values
+from veriformer.verify.contract.feature import Arguments, Feature
+from veriformer.verify.contract.features.attention import of_attention
+from veriformer.verify.contract.features.generation import of_generation
+from veriformer.verify.contract.features.layers import of_layers
+from veriformer.verify.contract.features.losses import of_losses
+from veriformer.verify.contract.features.options import of_numbers, of_options
+from veriformer.verify.contract.features.positions import of_positions
+from veriformer.verify.contract.features.shapes import of_integers, of_lists, of_shapes
+from veriformer.verify.contract.features.training import of_training
+from veriformer.verify.contract.features.values import known_once, of_values
 
 GRADIENTS = "gradients"
 """The feature of a call that asks for gradients. A call in a dtype has the dtype's name as a feature."""

@@ -15,9 +15,9 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from veriformer.verify.presentation.clean import clean, one_line
-from veriformer.verify.presentation.evidence import is_tensor
 from veriformer.verify.results import VIOLATIONS, Result, Results, Status
+from veriformer.verify.results.clean import clean, one_line
+from veriformer.verify.results.evidence import is_tensor
 
 COLOURS = {
     Status.PASS: "green",

@@ -7,13 +7,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
-from veriformer.verify.findings.record import Finding
-from veriformer.verify.presentation.clean import clean, one_line
-from veriformer.verify.presentation.run import HELD
 from veriformer.verify.presentation.verdict import headline, scope, word
-from veriformer.verify.presentation.words import facts, title
+from veriformer.verify.results.clean import clean, one_line
+from veriformer.verify.results.finding import Finding
 from veriformer.verify.results.record import Result, Results
-from veriformer.verify.results.status import VIOLATIONS, Status
+from veriformer.verify.results.status import HELD, VIOLATIONS, Status
+from veriformer.verify.results.words import facts, title
 
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _VALUES = 2000

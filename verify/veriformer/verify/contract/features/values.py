@@ -10,9 +10,9 @@ from functools import cached_property
 
 import torch
 
-from veriformer.verify.domain.feature import Arguments, Feature
-from veriformer.verify.domain.features.making import Named, demanded, fragile
-from veriformer.verify.domain.features.shapes import INTEGERS, PARAMETERS, TENSORS
+from veriformer.verify.contract.feature import Arguments, Feature
+from veriformer.verify.contract.features.making import Named, demanded, fragile
+from veriformer.verify.contract.features.shapes import INTEGERS, PARAMETERS, TENSORS
 
 _LEARNED = PARAMETERS | {"weight", "bias"}
 

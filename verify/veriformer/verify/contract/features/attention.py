@@ -9,8 +9,8 @@ import numpy as np
 import torch
 
 from veriformer.spec.attention.causal_mask import visible
-from veriformer.verify.domain.feature import Arguments, Feature
-from veriformer.verify.domain.features.making import Condition, Named, fragile, leaking, number, on, ordinary
+from veriformer.verify.contract.feature import Arguments, Feature
+from veriformer.verify.contract.features.making import Condition, Named, fragile, leaking, number, on, ordinary
 
 _NAMES = {
     "attention": ("q", "k", "v"),

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from veriformer.spec.requirement import Weight
-from veriformer.verify.findings.record import Finding
-from veriformer.verify.presentation.clean import one_line
-from veriformer.verify.presentation.evidence import call, elements
-from veriformer.verify.presentation.run import named, number
+from veriformer.verify.results.clean import named, number, one_line
+from veriformer.verify.results.evidence import call, elements
+from veriformer.verify.results.finding import Finding
 
 MEANING = {
     Weight.WRONG: "contradicts the mathematics on ordinary input",

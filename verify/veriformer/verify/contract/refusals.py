@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from veriformer.verify.domain.feature import Arguments, Feature
-from veriformer.verify.domain.features import GRADIENTS, feature
-from veriformer.verify.domain.rules import SizeRule, sizes
+from veriformer.verify.contract.feature import Arguments, Feature
+from veriformer.verify.contract.features import GRADIENTS, feature
+from veriformer.verify.contract.rules import SizeRule, sizes
 
 TOGETHER = " + "
 """Between the names of two features that are refused only together."""

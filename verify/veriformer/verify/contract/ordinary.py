@@ -12,9 +12,9 @@ from typing import Any
 import torch
 
 from veriformer.spec.requirement import Weight
-from veriformer.verify.domain.feature import Arguments
-from veriformer.verify.domain.features import feature, features, present
-from veriformer.verify.domain.features.values import Facts, is_moderate
+from veriformer.verify.contract.feature import Arguments
+from veriformer.verify.contract.features import feature, features, present
+from veriformer.verify.contract.features.values import Facts, is_moderate
 
 
 def is_ordinary(operation: str, names: Collection[str], arguments: Arguments, cotangent: Any = None) -> bool:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from veriformer.verify.presentation.run import Run
-from veriformer.verify.results.located import NOTE, Located, locate_findings
+from veriformer.verify.presentation.located import NOTE, Located, locate_findings
+from veriformer.verify.results import Results
 
 IN_GITHUB = "GITHUB_ACTIONS"
 """The variable that is ``true`` where GitHub Actions reads what a command prints."""
 
 
-def workflow_commands(run: Run) -> Iterator[str]:
+def workflow_commands(run: Results) -> Iterator[str]:
     """Give one workflow command for each finding."""
     for one in locate_findings(run):
         yield f"::{'notice' if one.level == NOTE else one.level} {_properties(one)}::{_data(one.said)}"

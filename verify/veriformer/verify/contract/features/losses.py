@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import torch
 
-from veriformer.verify.domain.feature import Arguments, Feature
-from veriformer.verify.domain.features.making import Condition, Named, demanded, fragile, ordinary
+from veriformer.verify.contract.feature import Arguments, Feature
+from veriformer.verify.contract.features.making import Condition, Named, demanded, fragile, ordinary
 
 _TARGETS = {"cross_entropy": "target", "perplexity": "target", "masked_lm_loss": "labels"}
 _FILTERS = ("top_k_filter", "top_p_filter", "greedy")

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from veriformer.spec.requirement import Weight
-from veriformer.verify.findings.record import Finding
 from veriformer.verify.presentation.ranked import grave, ranked
-from veriformer.verify.presentation.run import Run
-from veriformer.verify.presentation.words import facts, title
+from veriformer.verify.results import Results
+from veriformer.verify.results.finding import Finding
+from veriformer.verify.results.words import facts, title
 
 ERROR, WARNING, NOTE = "error", "warning", "note"
 
@@ -45,7 +45,7 @@ class Located:
         return "\n".join([self.heading, *(f"{label}: {text}" for label, text in facts(self.finding))])
 
 
-def locate_findings(run: Run) -> Iterator[Located]:
+def locate_findings(run: Results) -> Iterator[Located]:
     """Give the findings of a run, the gravest first."""
     violating = grave(run)
     for finding in ranked(run):
@@ -54,7 +54,7 @@ def locate_findings(run: Run) -> Iterator[Located]:
         yield Located(finding, ERROR if finding in violating else lesser, file, line)
 
 
-def _place(finding: Finding, run: Run) -> tuple[str | None, int]:
+def _place(finding: Finding, run: Results) -> tuple[str | None, int]:
     """Return where the finding is; where its code has no place, the beginning of the file that was judged."""
     known = finding.where or run.implementation.get("where", {}).get(finding.operation)
     if known:
