@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from veriformer.cluster.stopwatch import Stopwatch
 from veriformer.spec.requirement import Kind, Requirement, Weight
 from veriformer.verify import examples as examples_module
 from veriformer.verify.catalogue.selection import checks
@@ -21,7 +22,6 @@ from veriformer.verify.judging.check import Check
 from veriformer.verify.judging.interruption import RowTimeout
 from veriformer.verify.judging.judge import Reference, Violation
 from veriformer.verify.judging.row import CheckRun, plan
-from veriformer.verify.judging.stopwatch import Stopwatch
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.results import Status
 from veriformer.verify.scripts.script import Recorded

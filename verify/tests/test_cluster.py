@@ -19,9 +19,9 @@ from distributed import Client
 
 from tests.dask_processes import ROOTS, Processes, running, wait_for
 from veriformer.cluster.address import NoSchedulerError
-from veriformer.cluster.controller import ClusterError, Controller, LostError
+from veriformer.cluster.controller import Controller
 from veriformer.cluster.place import connect
-from veriformer.cluster.session import Item, Outcome, Session
+from veriformer.cluster.session import ClusterError, Item, LostError, Outcome, Session
 from veriformer.cluster.versions import versions
 
 WORK = """

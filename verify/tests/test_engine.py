@@ -18,7 +18,6 @@ import pytest
 
 from tests.warm import INTERPRETER
 from veriformer.verify.catalogue.selection import checks
-from veriformer.verify.engine import inquiry
 from veriformer.verify.engine.journal import Journal, JournalError
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.results import Result, Status, validate
@@ -196,36 +195,6 @@ def test_interrupted_saves_what_was_finished_and_tells_the_findings_so_far(tmp_p
     assert journal.is_file()
 
 
-class Unending:
-    """A process that looks for causes until the person has enough of it."""
-
-    killed = False
-    pid = os.getpid()
-
-    def wait(self, seconds: float | None = None) -> None:
-        if not self.killed:
-            raise KeyboardInterrupt
-
-    def kill(self) -> None:
-        self.killed = True
-
-
-def test_who_interrupts_the_search_for_causes_keeps_those_known() -> None:
-    process: Any = Unending()
-    assert inquiry._waited([process], 1.0)
-    assert process.killed
-
-
-@pytest.mark.parametrize(("waited", "ended"), [(0.0, True), (60.0, False)])
-def test_time_without_a_processor_is_none_of_the_search_for_causes(
-    waited: float, ended: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(inquiry, "kept_waiting", lambda process: waited)
-    with subprocess.Popen(["sleep", "0.3"]) as process:
-        assert not inquiry._waited([process], 0.05)
-    assert (process.returncode < 0) is ended
-
-
 def wait_for(condition: Any, seconds: float = 240) -> None:
     end = time.monotonic() + seconds
     while not condition():
@@ -273,15 +242,6 @@ def test_a_journal_that_a_target_removes_goes_on(tmp_path: Path) -> None:
     assert len(ours.results()) == 1
     theirs.add(row("softmax.simplex"))
     assert len(ours.results()) == 2
-
-
-def test_a_row_that_was_only_begun_is_run_again_after_resuming(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "j")
-    journal.begin(Plan(target="t"))
-    journal.start("softmax.equation[fp32-cpu]", "gw0", 1.0)
-    again = Journal(journal.path)
-    again.resume(Plan(target="t"))
-    assert again.begun() == {}
 
 
 def test_a_journal_of_another_run_is_refused(tmp_path: Path) -> None:

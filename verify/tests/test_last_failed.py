@@ -14,10 +14,10 @@ from click.testing import CliRunner
 from veriformer.verify import cli, results
 from veriformer.verify.commands.limit import Limit
 from veriformer.verify.commands.request import Request
-from veriformer.verify.engine import last_failed, plugin
+from veriformer.verify.engine import last_failed
 from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.plan import Plan
-from veriformer.verify.engine.run import run_pytest
+from veriformer.verify.engine.run import run_here
 from veriformer.verify.results import Result, Results, Status
 from veriformer.verify.targets.loading import wrap
 
@@ -144,19 +144,9 @@ def test_a_run_ends_at_its_limit_and_begins_nothing_more(tmp_path: Path) -> None
     journal = Journal(tmp_path / "journal")
     journal.begin(plan)
     limit = Limit(1, lambda result: None)
-    side = plugin.Local(plan, journal, limit.tell, plan.within(target))
-    run_pytest(["-pveriformer.verify.engine.plugin"], side, tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        run_here(plan, plan.within(target), journal, limit.tell)
     assert limit.reason == "stopped after 1 row that failed"
-    assert side.interrupted
-    assert journal.is_stopped()
     assert 1 <= len(journal.results()) < len(plan.rows())
     failing = [result for result in journal.results().values() if result.status in results.VIOLATIONS]
     assert len(failing) == 1
-    before = set(journal.results())
-    rest = replace(plan, finished=tuple(before))
-    run_pytest(
-        ["-pveriformer.verify.engine.plugin"],
-        plugin.Local(rest, journal, Limit(0, print).tell, rest.within(target)),
-        tmp_path,
-    )
-    assert set(journal.results()) == before

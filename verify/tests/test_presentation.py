@@ -13,7 +13,7 @@ from rich.console import Console
 
 from veriformer.spec.requirement import Weight
 from veriformer.verify import FindingsError
-from veriformer.verify.engine.plugin import report_outcome
+from veriformer.verify.engine.user_tests import report_outcome
 from veriformer.verify.presentation.junit import write_junit
 from veriformer.verify.presentation.known_failures import known_failures
 from veriformer.verify.presentation.progress import TOLD_AT_ONCE, Live, show_rows

@@ -11,19 +11,18 @@ import pytest
 
 pytest.importorskip("distributed")
 
+
 from tests.dask_processes import Processes, running
 from tests.test_shards import TARGET, ran, timeless
-from veriformer.cluster.controller import ClusterError
+from veriformer.cluster.session import ClusterError
 from veriformer.verify.comparison.remote import compare_there
 from veriformer.verify.engine import probing, remote
 from veriformer.verify.engine.execution import execution
-from veriformer.verify.engine.inquiry import add_findings
 from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.place import ExecutionError
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.mutants.matrix import KillMatrix
-from veriformer.verify.mutants.mutation_run import MATRIX_PROFILE, run_member
-from veriformer.verify.mutants.remote import kill_matrix
+from veriformer.verify.mutants.mutation_run import MATRIX_PROFILE, kill_matrix, run_member
 from veriformer.verify.results import Results, Status
 from veriformer.verify.targets.error import TargetError
 from veriformer.verify.targets.loading import load
@@ -72,7 +71,7 @@ def test_workers_give_what_one_process_gives(there: Processes, tmp_path: Path) -
     found = on_workers(plan, remote.Place(there.address), tmp_path)
     plan = replace(plan, domains={name: domain.to_dict() for name, domain in found.domain.items()})
     here = ran(plan, tmp_path)
-    add_findings(here, plan, jobs=1)
+    remote.add_findings(here, plan, remote.Here(1))
     assert timeless(found) == timeless(here)
     statuses = {row.requirement: row.status for row in found.results}
     assert statuses["softmax.equation"] is Status.PASS
@@ -103,7 +102,7 @@ def test_members_on_workers_give_the_same_matrix(there: Processes) -> None:
     names = ["mutant:TOK-01"]  # whose rows are done in no time, however slow the machine is
     told: list[str] = []
     found, interrupted = kill_matrix(
-        names, there.address, seed="slug", tell=lambda n, c: told.append(n), shrink=False, say=lambda text: None
+        names, jobs=1, seed="slug", tell=lambda n, c: told.append(n), say=lambda text: None, scheduler=there.address
     )
     here = KillMatrix(
         MATRIX_PROFILE, "slug", tuple(c for name in names for c in run_member(name, "slug", shrink=False))

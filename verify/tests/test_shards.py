@@ -14,12 +14,11 @@ from click.testing import CliRunner
 
 from veriformer.verify import results
 from veriformer.verify.commands.merge import merge as command
-from veriformer.verify.engine import merging, plugin, probing, shards
-from veriformer.verify.engine.inquiry import add_findings
+from veriformer.verify.engine import merging, probing, remote, shards
 from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.parts import NotOneRunError
 from veriformer.verify.engine.plan import Plan
-from veriformer.verify.engine.run import results_of, run_pytest
+from veriformer.verify.engine.run import results_of, run_here
 from veriformer.verify.mutants import merging as kills
 from veriformer.verify.mutants.matrix import KillMatrix, cells
 from veriformer.verify.mutants.mutation_run import EVERYONE
@@ -46,7 +45,7 @@ def ran(plan: Plan, folder: Path) -> Results:
     target = plan.within(load(plan.target))
     journal = Journal(folder / "journal")
     journal.begin(plan)
-    run_pytest(["-pveriformer.verify.engine.plugin"], plugin.Local(plan, journal, lambda result: None, target), folder)
+    run_here(plan, target, journal, lambda result: None)
     return results_of(plan, probing.describe(target, "cpu"), journal, datetime.now(UTC), time.perf_counter())
 
 
@@ -101,7 +100,7 @@ def test_findings_and_verdict_of_parts_are_those_of_the_whole(
     plan: Plan, parts: dict[str, Results], whole: Results, tmp_path: Path
 ) -> None:
     whole = replace(whole)
-    add_findings(whole, plan, jobs=1)
+    remote.add_findings(whole, plan, remote.Here(1))
     file = tmp_path / "merged.json"
     ended = CliRunner().invoke(command, [*files(parts, tmp_path), "--json", str(file), "--jobs", "1"])
     assert ended.exit_code == whole.exit_status == 1, ended.output

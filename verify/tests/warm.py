@@ -29,15 +29,19 @@ import tempfile
 import traceback
 import types
 from collections.abc import Callable, Iterator
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any, NoReturn
 
 INTERPRETER = sys.executable
 ROOTS = [str(Path(__file__).parents[2] / root) for root in ("spec", "impl", "verify", "bench", "reports")]
 PRELOADED = (
-    *("execnet.gateway_base", "xdist.plugin", "xdist.remote"),
+    *("veriformer.verify.engine.work", "veriformer.verify.mutants.mutation_run"),
     *("veriformer.verify.comparison.server", "veriformer.impl"),
 )
+FORKED = PRELOADED[:2]
+"""Modules of the process that a run's own processes are forked from: one for all runs."""
+
 UNDERSTOOD = ("-B", "-u")
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -147,6 +151,8 @@ def serve(address: str) -> tuple[Any, list[int]] | None:
 def become(request: Any, streams: list[int], installed: list[str]) -> None:
     """Run what was asked for in this process, as an interpreter that was started for it."""
     words, folder, environment = request
+    # The server has started the process that others are forked from; here it is nobody's child.
+    forkserver.ensure_running = forkserver._forkserver.ensure_running = lambda: None  # type: ignore[attr-defined]
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
@@ -200,6 +206,7 @@ if __name__ == "__main__":
     sys.path[:1] = ROOTS
     for module in PRELOADED:
         importlib.import_module(module)
+    importlib.import_module("veriformer.cluster.processes").prepare(FORKED)
     gc.freeze()
     asked = serve(sys.argv[1])
     if asked is not None:

@@ -29,20 +29,35 @@ def serve(channel: Channel) -> None:
     session = json.loads(channel.receive())
     channel.send(os.getpid())
     os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)  # for processes that the items start
-    _silence()
-    work = None
+    silence()
+    work = Deferred(session["work"], session["payload"])
     for text in channel:
+        asked = json.loads(text)
         try:
-            if work is None:
-                work = _made(session["work"], session["payload"])
-            asked = json.loads(text)
-            answer = json.dumps({"value": work.run(asked["item"], asked["extra"])}, allow_nan=False)
+            answer = work.answer(asked["item"], asked["extra"])
         except KeyboardInterrupt:
             return
-        except BaseException as error:
-            answer = json.dumps({"error": _told(error)})
         with contextlib.suppress(EOFError, OSError):
-            channel.send(answer)
+            channel.send(json.dumps(answer))
+
+
+class Deferred:
+    """The work of a session, made when the first item comes: what goes wrong there is an answer as well."""
+
+    def __init__(self, name: str, payload: Any) -> None:
+        self._name, self._payload = name, payload
+        self._work: Any = None
+
+    def answer(self, item: str, extra: Any) -> dict[str, Any]:
+        """Return ``value``, what came of an item as JSON holds it, or ``error``, in words. Raises KeyboardInterrupt."""
+        try:
+            if self._work is None:
+                self._work = _made(self._name, self._payload)
+            return {"value": json.loads(json.dumps(self._work.run(item, extra), allow_nan=False))}
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            return {"error": _told(error)}
 
 
 def _made(name: str, payload: Any) -> Any:
@@ -56,7 +71,7 @@ def _told(error: BaseException) -> str:
     return "".join(traceback.format_exception(error, limit=-6))
 
 
-def _silence() -> None:
+def silence() -> None:
     """Whatever an implementation prints goes nowhere; the channel has a descriptor of its own."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)

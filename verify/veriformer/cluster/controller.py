@@ -16,10 +16,10 @@ from typing import Any
 from distributed import Client, Future
 
 from veriformer.cluster.address import NoSchedulerError
-from veriformer.cluster.dispatch import Dispatch, Ended, Extra, Tell
+from veriformer.cluster.dispatch import Dispatch, Ended
 from veriformer.cluster.on_worker import TakesUp, different, perform
 from veriformer.cluster.place import connect
-from veriformer.cluster.session import Item, Session
+from veriformer.cluster.session import ClusterError, Extra, Item, LostError, Session, Tell
 
 _AHEAD = 3
 """Items under way for each thread: one that runs, and some that wait there, so that no thread waits for us."""
@@ -29,14 +29,6 @@ _REMEMBERED = 64
 
 _LOOK_S = 2.0
 """How often the number of threads is asked for."""
-
-
-class ClusterError(Exception):
-    """The workers cannot do this work; the message says which and why."""
-
-
-class LostError(Exception):
-    """The scheduler, or every worker, was gone for longer than we wait. What was finished has been told."""
 
 
 @dataclass

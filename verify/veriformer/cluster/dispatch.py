@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from distributed import Future, KilledWorker
 
-from veriformer.cluster.session import Item, Outcome
+from veriformer.cluster.session import Extra, Item, Outcome, Tell
 
 _BATCH_S, _BATCH = 0.1, 50
 """Items that take no time are sent together: as many as this time holds of those that were last told of, and no more
@@ -22,8 +22,6 @@ been done already, when another ended the worker before either was told."""
 _GIVEN_BACK = 3
 """An item that was given up so often with its workers has ended them, even if nobody saw it begin."""
 
-Tell = Callable[[Item, Outcome], None]
-Extra = Callable[[Item], Any]
 Ended = tuple[Future, Any]
 """A future that has ended and the answers that it holds, None where it holds none."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -66,3 +66,31 @@ class Outcome:
     lost: float | None = None
     seconds: float = 0.0
     worker: str = ""
+
+
+class ClusterError(Exception):
+    """The workers cannot do this work; the message says which and why."""
+
+
+class LostError(Exception):
+    """The scheduler, or every worker, was gone for longer than we wait. What was finished has been told."""
+
+
+Tell = Callable[[Item, Outcome], None]
+Extra = Callable[[Item], Any]
+
+
+class Executor(Protocol):
+    """Whoever has the items of a session done: processes of this machine, or the workers of a scheduler."""
+
+    @property
+    def dashboard(self) -> str:
+        """Where it shows what it is doing; empty where it does not."""
+
+    @property
+    def resources(self) -> Sequence[Mapping[str, float]]:
+        """What each worker offers, with its threads as ``threads``."""
+
+    def run(self, items: Iterable[Item], tell: Tell, extra: Extra = lambda item: None) -> None:
+        """Do all items, and tell what became of each as it comes. extra: what is said of an item alone, asked when all
+        that it needs has been told. Raises LostError or ClusterError."""

@@ -60,7 +60,7 @@ def _count(given: Given, wanted: Sequence[Item], where: int | str, tell: jobs.Te
     try:
         from veriformer.bench.counting import remote
         from veriformer.cluster.address import NoSchedulerError
-        from veriformer.cluster.controller import ClusterError, LostError
+        from veriformer.cluster.session import ClusterError, LostError
     except ImportError as error:
         raise PlaceError(f"--scheduler: {error}; pip install 'veriformer[distributed]' brings it") from error
     try:

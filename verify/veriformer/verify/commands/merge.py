@@ -57,11 +57,12 @@ def merge(files: tuple[Path, ...], json_file: Path | None, html: Path | None, jo
     except NotOneRunError as error:
         _invalid(error)
     # This imports PyTorch, which takes longer than all that is checked before.
-    from veriformer.verify.engine.inquiry import add_findings, store_findings
+    from veriformer.verify.engine import remote
+    from veriformer.verify.engine.inquiry import store_findings
 
     found, reason = merged.results, _unlike(merged)
     if reason is None:
-        add_findings(found, merged.plan, jobs=jobs)
+        remote.add_findings(found, merged.plan, remote.Here(jobs))
     else:
         store_findings(found, {})
         console().print(f"[yellow]warning[/] findings are told by requirement: {reason}")

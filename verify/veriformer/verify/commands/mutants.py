@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -29,7 +30,6 @@ from veriformer.verify.engine.place import ExecutionError, check_scheduler
 from veriformer.verify.targets import made_names
 
 if TYPE_CHECKING:
-    from veriformer.verify.mutants.cell import Cell
     from veriformer.verify.mutants.matrix import KillMatrix
 
 
@@ -85,6 +85,7 @@ def mutants(
     except ExecutionError as error:
         refuse(error)
     # These build every mutant and import PyTorch, which takes longer than all that is checked before.
+    from veriformer.verify.engine.execution import cluster
     from veriformer.verify.mutants import matrix as matrices
     from veriformer.verify.mutants import merging
     from veriformer.verify.mutants.mutation_run import kill_matrix
@@ -103,10 +104,13 @@ def mutants(
             refuse(error)
         names = list(part.rows)
     with LiveMatrix(len(names), console()) as live:
-        if scheduler is None:
-            matrix, interrupted = kill_matrix(names, jobs=jobs, seed=seed, tell=live.tell, shrink=shrink)
-        else:
-            matrix, interrupted = _on_workers(scheduler, jobs, names, seed, live.tell, shrink=shrink)
+        try:
+            with nullcontext() if scheduler is None else cluster(scheduler, jobs=jobs) as place:
+                matrix, interrupted = kill_matrix(
+                    names, jobs=jobs, seed=seed, tell=live.tell, say=say, scheduler=place, shrink=shrink
+                )
+        except ExecutionError as error:
+            refuse(error)
     matrix = replace(matrix, shard=part)
     if json_file is not None:
         document = matrix.to_dict()
@@ -131,20 +135,6 @@ def _check_names(select: Sequence[str]) -> None:
         if not any(fnmatchcase(name, word) for name in known):
             close = meant(word, known)
             refuse(f"mutants: nothing matches {word!r}{close}; expected one of {some(members)}, or an operation")
-
-
-def _on_workers(
-    scheduler: str, jobs: int, names: Sequence[str], seed: str, tell: Callable[[str, list[Cell]], None], *, shrink: bool
-) -> tuple[KillMatrix, bool]:
-    from veriformer.verify.engine.execution import cluster
-
-    try:
-        with cluster(scheduler, jobs=jobs) as place:
-            from veriformer.verify.mutants.remote import kill_matrix
-
-            return kill_matrix(names, place, seed=seed, tell=tell, shrink=shrink, say=say)
-    except ExecutionError as error:
-        refuse(error)
 
 
 def end_of_matrix(matrix: KillMatrix, names: Sequence[str]) -> NoReturn:

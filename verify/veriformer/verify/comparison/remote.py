@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from veriformer.cluster.controller import ClusterError, Controller
+from veriformer.cluster.controller import Controller
 from veriformer.cluster.files import read
-from veriformer.cluster.session import Item, Outcome, Session
+from veriformer.cluster.session import ClusterError, Item, Outcome, Session
 from veriformer.cluster.versions import versions
 from veriformer.verify.comparison import compare
 from veriformer.verify.comparison.record import Comparison

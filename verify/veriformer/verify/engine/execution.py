@@ -1,4 +1,4 @@
-"""Where a run is executed: by pytest-xdist on this machine, or by the workers of a Dask scheduler."""
+"""Where a run is executed: by processes of this machine, or by the workers of a Dask scheduler."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Protocol
 
 import torch
 
-from veriformer.verify.engine import inquiry, probe
-from veriformer.verify.engine import run as here
+from veriformer.cluster.processes import prepare
+from veriformer.cluster.session import ClusterError, LostError
+from veriformer.verify.engine import probe, remote
 from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.look import Look
 from veriformer.verify.engine.place import LOCAL, ExecutionError
@@ -37,26 +38,26 @@ class Execution(Protocol):
 
 
 class Processes:
-    """Worker processes of pytest-xdist on this machine."""
+    """Processes of this machine."""
 
     def __init__(self, jobs: int) -> None:
-        self.jobs = jobs
+        self.place = remote.Here(jobs)
+        prepare([remote.WORK])  # which takes as long as looking at the target does
 
     def look(self, plan: Plan, seconds: float, first: Look | None = None) -> probe.Described:
         """In as many processes of its own."""
         asked = (plan.target, plan.device, plan.operations(), plan.dtypes, seconds)
-        return probe.probe(*asked, jobs=self.jobs, first=first)
+        return probe.probe(*asked, jobs=self.place.jobs, first=first)
 
     def run(
         self, plan: Plan, described: probe.Described, journal: Journal, tell: Callable[[Result], None]
     ) -> tuple[Results, str | None]:
         """Over the processes."""
-        found, interrupted = here.run(plan, described, journal, jobs=self.jobs, tell=tell)
-        return found, here.INTERRUPTED if interrupted else None
+        return remote.run(plan, described, journal, self.place, tell=tell)
 
     def findings(self, found: Results, plan: Plan) -> str | None:
         """Over as many processes."""
-        return here.INTERRUPTED if inquiry.add_findings(found, plan, jobs=self.jobs) else None
+        return remote.add_findings(found, plan, self.place)
 
 
 @contextlib.contextmanager
@@ -78,8 +79,6 @@ def execution(
         yield Processes(jobs)
         return
     with cluster(scheduler, jobs=jobs, device=device) as address:
-        from veriformer.verify.engine import remote
-
         yield remote.Workers(remote.Place(address, tuple(files), say=say))
 
 
@@ -88,7 +87,6 @@ def cluster(scheduler: str, *, jobs: int, device: str = "cpu") -> Iterator[str]:
     """The address (or file) of a scheduler: the one given, or of one that is started here. Raises ExecutionError."""
     try:
         from veriformer.cluster.address import NoSchedulerError
-        from veriformer.cluster.controller import ClusterError, LostError
         from veriformer.cluster.place import local
     except ImportError as error:
         raise ExecutionError(

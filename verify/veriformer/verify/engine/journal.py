@@ -27,18 +27,16 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._results: dict[str, Result] = {}
-        self._begun: dict[str, tuple[str, float]] = {}
         self._changes: dict[str, set[str]] = {}
         self._seen_of: dict[str, Seen] = {}
         self._offset = 0
         self._seen = False
-        self._stopped = False
 
     def begin(self, plan: Plan) -> None:
         """Start a new journal for a plan."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.write_text("")
-        self._results, self._begun, self._changes, self._offset, self._stopped = {}, {}, {}, 0, False
+        self._results, self._changes, self._offset = {}, {}, 0
         self._seen_of = {}
         self._append({"plan": asdict(plan)})
 
@@ -47,10 +45,7 @@ class Journal:
         lines = self.check(plan)
         self.begin(plan)
         for line in lines[1:]:
-            if (
-                "requirement" in line or "changes" in line or "seen" in line
-            ):  # rows that were only begun did not end their process: the whole run was ended
-                self._append(line)
+            self._append(line)
 
     def check(self, plan: Plan, *, asked: bool = False) -> list[dict[str, Any]]:
         """Return the lines of an earlier run. Raises JournalError where they are none, or belong to another plan.
@@ -83,15 +78,6 @@ class Journal:
         """The status of every finished row by its key."""
         return {key: row.status for key, row in self.results().items()}
 
-    def start(self, key: str, worker: str, at: float) -> None:
-        """Note that a worker has begun a row, so that one that dies leaves word of what and when."""
-        self._append({"started": key, "worker": worker, "at": at})
-
-    def begun(self) -> dict[str, tuple[str, float]]:
-        """By row: the worker that began it last, and when."""
-        self._read()
-        return dict(self._begun)
-
     def change(self, changes: Mapping[str, Sequence[str]]) -> None:
         """Note what of the process's state a target was found to have changed, by operation."""
         self._append({"changes": {operation: list(what) for operation, what in changes.items()}})
@@ -100,15 +86,6 @@ class Journal:
         """All that was noted of that, by operation."""
         self._read()
         return {operation: sorted(self._changes[operation]) for operation in sorted(self._changes)}
-
-    def stop(self) -> None:
-        """Note that the run is stopped: what was not begun is not to be begun by any of its processes."""
-        self._append({"stopped": True})
-
-    def is_stopped(self) -> bool:
-        """Return whether the run is stopped."""
-        self._read()
-        return self._stopped
 
     def see(self, seen: Mapping[str, Seen]) -> None:
         """Note what was run of a target's code, by operation."""
@@ -125,10 +102,6 @@ class Journal:
             if "requirement" in line:
                 row = Result.from_dict(line)
                 self._results[row.key] = row
-            elif "stopped" in line:
-                self._stopped = True
-            elif "started" in line:
-                self._begun[line["started"]] = (line["worker"], line["at"])
             if "seen" in line:
                 self._seen_of = together([self._seen_of, line["seen"]])
             for operation, what in line.get("changes", {}).items():

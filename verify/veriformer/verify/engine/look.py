@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from veriformer.verify.engine import process_environment
+from veriformer.cluster.processes import of_worker
 from veriformer.verify.targets.error import TargetError
 
 LOADING_S = 240.0
@@ -51,7 +51,7 @@ class Look:
                     stdout=subprocess.DEVNULL,
                     stderr=said,
                     encoding="utf-8",
-                    env={**process_environment.of_worker(), "PYTHONIOENCODING": "utf-8"},
+                    env={**of_worker(), "PYTHONIOENCODING": "utf-8"},
                 )
             )
             stack.callback(self._process.kill)

@@ -1,34 +1,38 @@
-"""A run on the workers of a Dask scheduler: the same rows, journal and results as on one machine."""
+"""A run whose rows and findings are worked at elsewhere: by processes of this machine, or by workers of a scheduler."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from veriformer.cluster.controller import ClusterError, Controller, LostError
 from veriformer.cluster.files import read
-from veriformer.cluster.session import Item, Outcome, Session
+from veriformer.cluster.processes import Processes
+from veriformer.cluster.session import ClusterError, Executor, Item, LostError, Outcome, Session
 from veriformer.cluster.versions import versions
 from veriformer.verify.engine.inquiry import LEAST_S, SHARE, store_findings
 from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.look import LOADING_S, Look
 from veriformer.verify.engine.plan import Plan
-from veriformer.verify.engine.plugin import died
 from veriformer.verify.engine.probe import Described
-from veriformer.verify.engine.run import INTERRUPTED, results_of
+from veriformer.verify.engine.run import INTERRUPTED, results_of, settle
+from veriformer.verify.engine.runner import died
 from veriformer.verify.findings import everything
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.recognition.places import of_sender
 from veriformer.verify.results import Result, Results, Status, json_safe
 from veriformer.verify.results.finding import Finding
 from veriformer.verify.targets.error import TargetError
-from veriformer.verify.targets.shipping import parcel
+from veriformer.verify.targets.shipping import Shipped, parcel
 
-_WORK = "veriformer.verify.engine.work"
+if TYPE_CHECKING:
+    from veriformer.cluster.controller import Controller
+
+WORK = "veriformer.verify.engine.work"
 _SLACK_S = 30.0
 """Beyond the time after which a row's process ends itself, until it is ended from outside; it has to load first."""
 
@@ -36,9 +40,35 @@ _WAIT = 4.0
 """How much longer than its own time an operation's findings may take by the clock."""
 
 
+class Elsewhere(Protocol):
+    """Where a run's work is done."""
+
+    def session(self, plan: Plan, work: str, **fields: Any) -> Session:
+        """Return the session that does some work of a plan."""
+
+    def controller(self, session: Session) -> AbstractContextManager[Executor]:
+        """Return whoever has the items of a session done here."""
+
+
+@dataclass(frozen=True)
+class Here:
+    """Processes of this machine, so many."""
+
+    jobs: int
+
+    def session(self, plan: Plan, work: str, **fields: Any) -> Session:
+        """Return the session that does some work of a plan."""
+        payload = {"plan": json_safe({**asdict(plan), "finished": ()}), **fields}
+        return Session(work=f"{WORK}:{work}", payload={**payload, "target": asdict(Shipped(plan.target, plan.target))})
+
+    def controller(self, session: Session) -> Processes:
+        """Return whoever has the items of a session done here."""
+        return Processes(session, self.jobs)
+
+
 @dataclass(frozen=True)
 class Place:
-    """Where a run's work is done. files: what travels there beside the target: wheels, modules, folders of data."""
+    """Workers of a scheduler. files: what travels there beside the target: wheels, modules, folders of data."""
 
     scheduler: str
     files: tuple[Path, ...] = ()
@@ -46,19 +76,21 @@ class Place:
     say: Callable[[str], None] = lambda text: None
 
     def session(self, plan: Plan, work: str, **fields: Any) -> Session:
-        """The session that does some work of a plan."""
+        """Return the session that does some work of a plan."""
         sent = parcel(plan.target)
         asked = {**asdict(plan), "finished": ()}
         payload = {"plan": json_safe(asked), "target": asdict(sent.shipped), **fields}
         return Session(
-            work=f"{_WORK}:{work}",
+            work=f"{WORK}:{work}",
             payload=payload,
             files={**sent.files, **read(self.files)},
             versions={**versions(), **sent.versions},
         )
 
     def controller(self, session: Session) -> Controller:
-        """Whoever has the items of a session done here."""
+        """Return whoever has the items of a session done there."""
+        from veriformer.cluster.controller import Controller  # which needs Dask
+
         return Controller(self.scheduler, session, self.patience_s, self.say)
 
 
@@ -101,14 +133,15 @@ def look(plan: Plan, place: Place, seconds: float) -> Described:
 
 
 def run(
-    plan: Plan, described: Described, journal: Journal, place: Place, *, tell: Callable[[Result], None]
+    plan: Plan, described: Described, journal: Journal, place: Elsewhere, *, tell: Callable[[Result], None]
 ) -> tuple[Results, str | None]:
-    """Run the pending rows of a plan on workers; the journal has been begun or resumed.
+    """Run the pending rows of a plan elsewhere; the journal has been begun or resumed.
 
     Returns the results so far, and why no more came if the scheduler was lost for good. Raises ClusterError where no
     worker can do the work.
     """
     started, clock = datetime.now(UTC), time.perf_counter()
+    settle(plan, described.lacking, journal, tell)
     finished = dict(journal.statuses())
     plan = replace(plan, finished=tuple(finished))
     pending = {row.key: row for row in plan.pending()}
@@ -166,8 +199,8 @@ class _Receiver:
         return [f"{slug}[{row.dtype}-{row.device}]" for slug in row.check.requirement.prerequisites]
 
 
-def add_findings(found: Results, plan: Plan, place: Place) -> str | None:
-    """Reduce the failing rows of a run to findings on workers, an operation at a time.
+def add_findings(found: Results, plan: Plan, place: Elsewhere) -> str | None:
+    """Reduce the failing rows of a run to findings elsewhere, an operation at a time.
 
     Return why no more came where that was stopped: the causes that were known by then are told, and other rows by their
     requirements.
@@ -186,7 +219,7 @@ def add_findings(found: Results, plan: Plan, place: Place) -> str | None:
 
 
 def _look_into(
-    rows: everything.ByOperation, duration_s: float, plan: Plan, place: Place, told: dict[str, list[Finding]]
+    rows: everything.ByOperation, duration_s: float, plan: Plan, place: Elsewhere, told: dict[str, list[Finding]]
 ) -> None:
     """Look for the causes of failing rows on workers, and keep what is found of each operation."""
     if rows:

@@ -1,4 +1,4 @@
-"""A whole run: from a plan to Results, over worker processes or in this one."""
+"""A whole run in this process: from a plan to Results."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import contextlib
 import os
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pytest
-
 from veriformer.spec.requirement import Weight
 from veriformer.verify.contract import dtypes
-from veriformer.verify.engine import extent, plugin, probing, process_environment, suite
+from veriformer.verify.engine import extent, probing
 from veriformer.verify.engine.inquiry import LEAST_S, SHARE, store_findings
 from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.probe import Described
 from veriformer.verify.engine.profiles import PROFILES
+from veriformer.verify.engine.runner import Runner
 from veriformer.verify.findings import everything
 from veriformer.verify.results import Result, Results, Status
 from veriformer.verify.results.finding import Finding
@@ -35,44 +35,7 @@ def _silent(result: Result) -> None:
     return None
 
 
-def run(
-    plan: Plan,
-    described: Described,
-    journal: Journal,
-    *,
-    jobs: int,
-    tell: Callable[[Result], None] = _silent,
-) -> tuple[Results, bool]:
-    """Run the pending rows of a plan over worker processes; the journal has been begun or resumed.
-
-    Returns the results so far and whether the run was interrupted.
-    """
-    started, clock = datetime.now(UTC), time.perf_counter()
-    plan = replace(plan, finished=tuple(journal.results()))
-    _settle(plan, described.lacking, journal, tell)
-    plan = replace(plan, finished=tuple(journal.results()))
-    with tempfile.TemporaryDirectory(prefix="veriformer-") as folder:
-        shared = Path(folder) / "plan.json"
-        plan.save(shared)
-        options = [
-            "-pxdist.plugin",
-            "-pveriformer.verify.engine.plugin",
-            f"--numprocesses={jobs}",
-            "--dist=loadgroup",
-            f"--max-worker-restart={len(plan.pending()) + jobs}",
-            f"--veriformer-plan={shared}",
-            f"--veriformer-journal={journal.path.absolute()}",
-        ]
-        side = plugin.Controller(plan, journal, tell)
-        while side.plan.pending():
-            run_pytest(options, side, Path(folder))
-            if side.interrupted or not side.resumed():
-                break
-            side.plan.save(shared)  # a target ended what runs the rows: the others are still to run
-    return results_of(plan, described, journal, started, clock), side.interrupted
-
-
-def _settle(plan: Plan, lacking: Mapping[str, str], journal: Journal, tell: Callable[[Result], None]) -> None:
+def settle(plan: Plan, lacking: Mapping[str, str], journal: Journal, tell: Callable[[Result], None]) -> None:
     """Write down the rows of operations that the target does not provide: nobody need be asked for them."""
     for row in plan.pending():
         reason = lacking.get(row.check.operation)
@@ -135,16 +98,11 @@ def check(
         plan, domains=probing.domains(target, plan.operations(), device, names), recognised=target.recognised
     )
     described = probing.describe(target, device)
-    with tempfile.TemporaryDirectory(prefix="veriformer-") as folder:
+    with tempfile.TemporaryDirectory(prefix="veriformer-") as folder, _silenced():
         journal = Journal(Path(folder) / "journal")
         journal.begin(plan)
-        _settle(plan, described.lacking, journal, _silent)
-        plan = replace(plan, finished=tuple(journal.results()))
-        side = plugin.Local(plan, journal, _silent, plan.within(target))
-        if plan.pending():
-            run_pytest(["-pveriformer.verify.engine.plugin"], side, Path(folder))
-        if side.interrupted:
-            raise KeyboardInterrupt
+        settle(plan, described.lacking, journal, _silent)
+        run_here(replace(plan, finished=tuple(journal.results())), plan.within(target), journal, _silent)
         found = results_of(plan, described, journal, started, clock)
     told: dict[str, list[Finding]] = {}
     seconds = max(LEAST_S, SHARE * found.duration_s)
@@ -153,35 +111,30 @@ def check(
     return found
 
 
-def run_pytest(options: list[str], side: object, folder: Path) -> int:
-    """pytest on the suite's one test function, without configuration and plugins of wherever it is started."""
-    fixed = [
-        str(suite.__file__),
-        "-pno:terminal",
-        "-pno:cacheprovider",
-        "-pno:unraisableexception",  # which goes through all the memory of the process at the end
-        "--assert=plain",
-        "--noconftest",
-        f"--rootdir={folder}",
-        f"-c{os.devnull}",
-        "--import-mode=importlib",
-        "-Wignore",
-    ]
-    with _environment(
-        PYTEST_DISABLE_PLUGIN_AUTOLOAD="1", PYTEST_ADDOPTS="", PYTEST_PLUGINS="", **process_environment.OF_WORKERS
-    ):
-        return int(pytest.main([*fixed, *options], plugins=[side]))
+def run_here(plan: Plan, target: Target, journal: Journal, tell: Callable[[Result], None]) -> None:
+    """Run the pending rows of a plan in this process, write each down and tell of it."""
+    runner, statuses = Runner(plan, target, may_kill=False), journal.statuses()
+    for row in plan.pending():
+        result = runner.run(row, statuses)
+        statuses[row.key] = result.status
+        if seen := runner.seen():
+            journal.see(seen)
+        if changes := runner.changes():
+            journal.change(changes)
+        journal.add(result)
+        tell(result)
 
 
 @contextlib.contextmanager
-def _environment(**variables: str) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
+def _silenced() -> Iterator[None]:
+    """Let what an implementation prints, and warns of, go nowhere."""
+    with (
+        open(os.devnull, "w", encoding="utf-8") as nowhere,
+        contextlib.redirect_stdout(nowhere),
+        contextlib.redirect_stderr(nowhere),
+        warnings.catch_warnings(action="ignore"),
+    ):
         yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
 def results_of(plan: Plan, described: Described, journal: Journal, started: datetime, clock: float) -> Results:

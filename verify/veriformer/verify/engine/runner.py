@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import torch
@@ -16,6 +16,7 @@ from veriformer.verify.engine.suggestion import suggested
 from veriformer.verify.judging import global_state, isolation
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.results import Result, Status
+from veriformer.verify.targets.shipping import Shipped
 from veriformer.verify.targets.target import Target
 from veriformer.verify.targets.watch import OF_A_ROW
 
@@ -27,11 +28,11 @@ def confine(plan: Plan) -> None:
         isolation.limit_memory(plan.effort.memory_gib)
 
 
-def loaded(plan: Plan, load: Callable[..., Target]) -> Target:
+def loaded(plan: Plan, shipped: Shipped) -> Target:
     """The plan's target within its domain; what loading it changes of the process is noted in it, and undone."""
     changes: list[str] = []
     with global_state.guarded(global_state.OF_ROWS, changes.append), global_state.streams():
-        target = plan.within(load(plan.target, plan.recognised) if plan.recognised else load(plan.target))
+        target = plan.within(shipped.load(plan.recognised))
     if changes:
         target.changes["loading"] = changes
     return target
@@ -75,3 +76,10 @@ class Runner:
             return {}
         self._noted = changes
         return changes
+
+
+def died(row: CheckRun, seconds: float, timeout_s: float) -> Result:
+    """The result of a row whose process is gone after so many seconds: a timeout if its time was over, else a crash."""
+    if seconds >= 2 * timeout_s:
+        return row.result(Status.TIMEOUT, message=f"still running after {2 * timeout_s:g} s; its process was ended")
+    return row.result(Status.CRASH, message="the process that ran this row ended with it")

@@ -18,14 +18,14 @@ from veriformer.verify.engine import waivers
 from veriformer.verify.engine.advice import as_advice
 from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.plan import Plan
-from veriformer.verify.engine.plugin import report_outcome
 from veriformer.verify.engine.probing import domains
 from veriformer.verify.engine.profiles import PROFILES
 from veriformer.verify.engine.run import loaded
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.judging.row import plan as rows_of
 from veriformer.verify.recognition.places import Place, places
-from veriformer.verify.results import Result, Status
+from veriformer.verify.results import VIOLATIONS, Result, Status
+from veriformer.verify.results.clean import clean
 from veriformer.verify.results.domain import Domain
 from veriformer.verify.targets.target import Target
 
@@ -125,3 +125,12 @@ def calls_of(asked: Plan, waiver_file: Path | None) -> list[Call]:
     )
     where = places(target, dict.fromkeys(row.check.operation for row, _ in found))
     return [Call(row, run, where.get(row.check.operation)) for row, run in found]
+
+
+def report_outcome(result: Result) -> None:
+    """Tell pytest what became of a row, in its own terms."""
+    if result.status in VIOLATIONS or result.status is Status.HARNESS_ERROR:
+        part = f" (finding {result.finding})" if result.finding else ""
+        pytest.fail(f"{result.key} {result.status}{part}: {clean(result.message)}", pytrace=False)
+    if result.status not in (Status.PASS, Status.DEVIATION, Status.KNOWN_FAIL):
+        pytest.skip(f"{result.status}: {result.message}")

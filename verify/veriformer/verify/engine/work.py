@@ -22,9 +22,8 @@ class Rows:
     def __init__(self, payload: Mapping[str, Any]) -> None:
         plan = Plan.from_dict(payload["plan"])
         confine(plan)
-        shipped = Shipped(**payload["target"])
         self.rows: dict[str, CheckRun] = {row.key: row for row in plan.every_row()}
-        self.runner = Runner(plan, loaded(plan, lambda spec: shipped.load()), may_kill=True)
+        self.runner = Runner(plan, loaded(plan, Shipped(**payload["target"])), may_kill=True)
 
     def run(self, item: str, extra: Mapping[str, str]) -> dict[str, Any]:
         """The row's result, what the target has changed of its process, and what was run of it."""
@@ -39,7 +38,7 @@ class Findings:
     def __init__(self, payload: Mapping[str, Any]) -> None:
         self.plan = Plan.from_dict(payload["plan"])
         confine(self.plan)
-        self.target = self.plan.within(Shipped(**payload["target"]).load())
+        self.target = self.plan.within(Shipped(**payload["target"]).load(self.plan.recognised))
 
     def run(self, item: str, extra: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The operation's findings."""

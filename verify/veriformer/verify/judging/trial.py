@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from hypothesis.errors import UnsatisfiedAssumption
 
+from veriformer.cluster.stopwatch import Stopwatch
 from veriformer.spec.arithmetic import Float, Format
 from veriformer.verify.contract import dtypes
 from veriformer.verify.contract.features import GRADIENTS
@@ -43,7 +44,6 @@ from veriformer.verify.judging.judge import (
 from veriformer.verify.judging.outcome import Observation, Outcome
 from veriformer.verify.judging.raising import told
 from veriformer.verify.judging.running_error import over_float64, running_error
-from veriformer.verify.judging.stopwatch import Stopwatch
 from veriformer.verify.results.foreign import message_of
 from veriformer.verify.scripts.drivers import DRIVERS
 from veriformer.verify.scripts.script import Recorded, naming

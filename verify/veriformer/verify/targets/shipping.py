@@ -6,6 +6,7 @@ import importlib.metadata
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from veriformer.verify.targets.files import place_of, sources
 from veriformer.verify.targets.loading import load
@@ -25,9 +26,9 @@ class Shipped:
     there: str
     loader: str | None = None
 
-    def load(self) -> Target:
-        """Load it there, under its name here. Raises TargetError."""
-        target = load(self.there)
+    def load(self, recognised: Mapping[str, Any] | None = None) -> Target:
+        """Load it there, under its name here. recognised: what was recognised of it before. Raises TargetError."""
+        target = load(self.there, recognised or None)
         return replace(target, spec=self.spec, loader=self.loader or target.loader)
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime
 
-from veriformer.cluster.controller import Controller, LostError
+from veriformer.cluster.controller import Controller
 from veriformer.cluster.files import read
-from veriformer.cluster.session import Item, Outcome, Session
+from veriformer.cluster.session import Item, LostError, Outcome, Session
 from veriformer.cluster.versions import versions
 from veriformer.verify.domain.probe import SECONDS
 from veriformer.verify.engine import remote, waivers
@@ -18,8 +18,8 @@ from veriformer.verify.engine.campaign.plan import Campaign
 from veriformer.verify.engine.campaign.power import Arm, choose
 from veriformer.verify.engine.campaign.turn import DIRECTED, Kind, database, stored_examples
 from veriformer.verify.engine.plan import Plan
-from veriformer.verify.engine.plugin import died
 from veriformer.verify.engine.probe import Described
+from veriformer.verify.engine.runner import died
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.results import Result, Results, Status, json_safe
 from veriformer.verify.targets.shipping import Parcel, parcel

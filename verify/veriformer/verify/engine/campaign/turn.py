@@ -250,7 +250,7 @@ class Turns:
 
     @cache  # noqa: B019
     def _target(self, name: str) -> Target:
-        return loaded(self.plans[name], lambda spec: self.shipped[name].load())
+        return loaded(self.plans[name], self.shipped[name])
 
     @cache  # noqa: B019
     def _rows(self, name: str) -> dict[str, CheckRun]:
