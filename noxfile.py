@@ -59,7 +59,7 @@ def imports(session: nox.Session) -> None:
 @nox.session
 def tests(session: nox.Session) -> None:
     """Every package's own tests, in parallel; with Triton, transformers to compare with, data sets, and Dask."""
-    install(session, "imports", "lint", "browser", project=".[gpu,history,interop,text,distributed,docs]")
+    install(session, "imports", "lint", "browser", "parallel", project=".[gpu,history,interop,text,distributed,docs]")
     # Of as many processes as there are cores, none has another's core for a second thread of NumPy.
     one = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     session.run("pytest", "--numprocesses=auto", "--dist=worksteal", "-m", "not gpu", *session.posargs, env=one)
@@ -138,7 +138,7 @@ def campaign(session: nox.Session) -> None:
 @nox.session
 def field(session: nox.Session) -> None:
     """Ordinary code, correct and faulty: all of the corpus in verify/tests/field, each file judged as a whole run."""
-    install(session)
+    install(session, "parallel")
     session.run(
         "pytest", "-q", "--numprocesses=auto", "--dist=worksteal", "verify/tests/whole_field.py", *session.posargs
     )
@@ -147,7 +147,7 @@ def field(session: nox.Session) -> None:
 @nox.session
 def pairs(session: nox.Session) -> None:
     """Two implementations compared: every pair in verify/tests/comparison/pairs, right, wrong and coarse."""
-    install(session)
+    install(session, "parallel")
     session.run("pytest", "-q", "--numprocesses=auto", "verify/tests/comparison/whole_pairs.py", *session.posargs)
 
 

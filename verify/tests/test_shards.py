@@ -96,6 +96,20 @@ def test_sixteen_parts_equal_the_whole_run(plan: Plan, parts: dict[str, Results]
     assert sum(not part.results for part in parts.values()) == OF - 4  # two operations in two formats
 
 
+def test_who_interrupts_the_search_for_causes_keeps_the_requirements(
+    plan: Plan, whole: Results, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    found = replace(whole)
+    monkeypatch.setattr("veriformer.cluster.processes.Processes.run", interrupt)
+    assert remote.add_findings(found, plan, remote.Here(1)) == "interrupted"
+    assert {slug for one in found.findings for slug in one.requirements} == {
+        row.requirement for row in found.violations
+    }
+
+
 def test_findings_and_verdict_of_parts_are_those_of_the_whole(
     plan: Plan, parts: dict[str, Results], whole: Results, tmp_path: Path
 ) -> None:

@@ -1,1 +1,1 @@
-"""Running rows: pytest collects and runs them, pytest-xdist spreads them, a journal keeps what is finished."""
+"""Execution of rows: a plan says which, processes run them, a journal keeps what is finished."""

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -26,12 +26,12 @@ _EVERY_S = 0.02
 @dataclass(frozen=True)
 class Asked:
     """Questions about a target that is loaded. seconds: those that an operation that does not come back may take; None
-    for as many as is usual."""
+    for as many as is usual. recognised: what another process has recognised of the target."""
 
     device: str
-    operations: Sequence[str]
     formats: Sequence[str]
     seconds: float | None = None
+    recognised: Mapping[str, Any] | None = None
 
 
 class Look:
@@ -74,11 +74,20 @@ class Look:
             self._loaded = True
         return self
 
-    def describe(self, asked: Asked) -> list[Any]:
-        """Return what the process writes of the loaded target, its description first. Raises TargetError."""
+    def describe(self, asked: Asked) -> Any:
+        """Return the description of the loaded target, which is asked for once. Raises TargetError."""
         self._tell(json.dumps(asdict(asked)) + "\n", lines=2)
+        return self._read()[1]
+
+    def find_out(self, operations: Sequence[str]) -> list[Any]:
+        """Return what the process writes of these operations of the described target, to its end."""
+        self._tell(json.dumps(operations) + "\n", lines=2)
         self._process.wait()
-        return [json.loads(line) for line in self._file.read_text(encoding="utf-8").splitlines()][1:]
+        return self._read()[2:]
+
+    def _read(self) -> list[Any]:
+        text = self._file.read_text(encoding="utf-8")
+        return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
 
     def _tell(self, words: str, lines: int) -> None:
         """Give words to the process, and wait until it has written so many lines in all."""

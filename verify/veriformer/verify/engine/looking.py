@@ -42,7 +42,7 @@ def main(spec: str, file: str) -> int:
         except TargetError as error:
             print(writable(str(error)).replace("\n", " "), file=sys.stderr)
             return 2
-    probing.find_out(target, asked, Path(file))
+    probing.find_out(target, json.loads(words.readline() or "[]"), asked, Path(file))
     return 0
 
 

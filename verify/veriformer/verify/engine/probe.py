@@ -6,14 +6,17 @@ that does so when it is called costs the domain of that operation and no other.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from veriformer.verify.contract import formats as every
-from veriformer.verify.engine.extent import together
 from veriformer.verify.engine.look import Asked, Look
+
+_WORTH = 3
+"""Operations for which another process is started: to start one takes as long as to probe them."""
 
 _OF_RECOGNITION = ("recognised", "by_name", "not_recognised", "unknown")
 
@@ -49,32 +52,48 @@ def probe(
 ) -> Described:
     """Load the target in other processes, describe it, and find out what it supports of each of these operations.
 
-    seconds: what an operation that does not come back may take. jobs: over how many processes; a target that raises is
-    loaded by one of them alone. first: that process, where it has been started.
+    seconds: what an operation that does not come back may take. jobs: over how many processes at most; one loads and
+    describes the target before the others are started. first: that process, where it has been started.
     Raises TargetError where the target cannot be loaded.
     """
-    parts = [operations[job::jobs] for job in range(max(1, min(jobs, len(operations))))]
-    with first or Look(spec) as loaded, ThreadPoolExecutor(len(parts)) as waiting:
-        loaded.load()
-        asked = Asked(device, (), formats, seconds)
-        found = [waiting.submit(_described, spec, replace(asked, operations=parts[0]), loaded)]
-        found += [waiting.submit(_described, spec, replace(asked, operations=part)) for part in parts[1:]]
-        described, *others = [one.result() for one in found]
-    by_name = {name: domain for part in (described, *others) for name, domain in part.domains.items()}
-    seen = together([part.seen for part in (described, *others)])
-    return replace(described, domains={name: by_name[name] for name in operations if name in by_name}, seen=seen)
+    asked = Asked(device, formats, seconds)
+    with contextlib.ExitStack() as stack:
+        loaded = stack.enter_context(first or Look(spec)).load()
+        described = Described(**loaded.describe(asked))
+        provided = [name for name in operations if name not in described.lacking]
+        asked = replace(asked, recognised=described.recognised or None)
+        number = max(1, min(jobs, len(provided) // _WORTH))
+        waiting = stack.enter_context(ThreadPoolExecutor(number))
+        found = [
+            waiting.submit(_found_out, spec, asked, provided[job::number], None if job else loaded)
+            for job in range(number)
+        ]
+        for one in found:
+            domains, seen = one.result()
+            described.domains.update(domains)
+            described.seen.update(seen)
+    return replace(
+        described, domains={name: described.domains[name] for name in operations if name in described.domains}
+    )
 
 
-def _described(spec: str, asked: Asked, first: Look | None = None) -> Described:
-    """Return what one process after another has found out, where the target ends them."""
-    described, left = None, list(asked.operations)
-    while described is None or left:
-        with first or Look(spec) as look:
-            lines = look.load().describe(replace(asked, operations=left))
-        first = None
-        described = described or Described(**lines[0])
-        begun = [line["begun"] for line in lines[1:] if "begun" in line]
-        described.domains.update({line["operation"]: line["domain"] for line in lines[1:] if "operation" in line})
-        described.seen.update({line["operation"]: line["seen"] for line in lines[1:] if line.get("seen")})
-        left = left[left.index(begun[-1]) + 1 :] if begun else []
-    return described
+def _found_out(
+    spec: str, asked: Asked, operations: Sequence[str], described: Look | None = None
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return domains, and what ran of the target's code, by operation.
+
+    described: a process that has described the target. Where the target ends a process, another one goes on after the
+    operation at which it did.
+    """
+    with described or Look(spec) as look:
+        if described is None:
+            look.load().describe(asked)
+        lines = look.find_out(operations)
+    domains = {line["operation"]: line["domain"] for line in lines if "operation" in line}
+    seen = {line["operation"]: line["seen"] for line in lines if line.get("seen")}
+    begun = [line["begun"] for line in lines if "begun" in line]
+    left = operations[operations.index(begun[-1]) + 1 :] if begun else ()
+    if left:
+        more, ran = _found_out(spec, asked, left)
+        domains, seen = {**domains, **more}, {**seen, **ran}
+    return domains, seen

@@ -66,16 +66,16 @@ def describe_located(
     found: object, loader: str, spec: str, asked: Asked, caught: Sequence[WarningMessage], file: Path
 ) -> Target:
     """Write the description of what a word stands for, with the warnings so far, and return it as a target."""
-    target = target_of(found, loader, spec)
+    target = target_of(found, loader, spec, asked.recognised)
     description = describe(target, asked.device)
     told = [str(one.message) for one in caught if issubclass(one.category, ClaimsWarning | PartlyLoadedWarning)]
     write(file, vars(replace(description, warnings=told)))
     return target
 
 
-def find_out(target: Target, asked: Asked, file: Path) -> None:
-    """Write of each operation what is known into the file, again whenever more of it is."""
-    for name in asked.operations:
+def find_out(target: Target, operations: Sequence[str], asked: Asked, file: Path) -> None:
+    """Write of each of these operations what is known into the file, again whenever more of it is."""
+    for name in operations:
         if name in _BY_NAME and target.operation(name) is not None:
             write(file, {"begun": name})
 

@@ -36,6 +36,9 @@ WORK = "veriformer.verify.engine.work"
 _SLACK_S = 30.0
 """Beyond the time after which a row's process ends itself, until it is ended from outside; it has to load first."""
 
+_FIRST = ("contract", "equation")
+"""Requirements of what an operation computes."""
+
 _WAIT = 4.0
 """How much longer than its own time an operation's findings may take by the clock."""
 
@@ -167,10 +170,13 @@ class _Receiver:
     pending: Mapping[str, CheckRun]
 
     def items(self, resources: Mapping[str, float]) -> list[Item]:
+        """Return the rows as items: those that say what an operation computes first, so that what is wrong is soon told."""
         limit = 2 * self.plan.effort.timeout_s + _SLACK_S
+        first = sorted(
+            self.pending.items(), key=lambda pair: pair[1].check.requirement.slug.split(".")[1] not in _FIRST
+        )
         return [
-            Item(name=key, needs=tuple(self._rests_on(row)), limit_s=limit, resources=resources)
-            for key, row in self.pending.items()
+            Item(name=key, needs=tuple(self._rests_on(row)), limit_s=limit, resources=resources) for key, row in first
         ]
 
     def statuses(self, item: Item) -> dict[str, str]:
