@@ -170,13 +170,11 @@ class _Receiver:
     pending: Mapping[str, CheckRun]
 
     def items(self, resources: Mapping[str, float]) -> list[Item]:
-        """Return the rows as items: those that say what an operation computes first, so that what is wrong is soon told."""
+        """Return the rows as items, those that say what an operation computes first: what is wrong is soon told."""
         limit = 2 * self.plan.effort.timeout_s + _SLACK_S
-        first = sorted(
-            self.pending.items(), key=lambda pair: pair[1].check.requirement.slug.split(".")[1] not in _FIRST
-        )
+        rows = sorted(self.pending.values(), key=lambda row: row.check.requirement.slug.split(".")[1] not in _FIRST)
         return [
-            Item(name=key, needs=tuple(self._rests_on(row)), limit_s=limit, resources=resources) for key, row in first
+            Item(name=row.key, needs=tuple(self._rests_on(row)), limit_s=limit, resources=resources) for row in rows
         ]
 
     def statuses(self, item: Item) -> dict[str, str]:
