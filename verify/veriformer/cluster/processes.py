@@ -20,7 +20,6 @@ from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerProcess
 from typing import Any
-from unittest import mock
 
 from veriformer.cluster import child
 from veriformer.cluster.session import Extra, Item, Outcome, Session, Tell
@@ -53,9 +52,14 @@ def of_worker() -> dict[str, str]:
 def prepare(modules: Sequence[str]) -> None:
     """Start the process that others are forked from, unless there is one; it imports these modules meanwhile."""
     _CONTEXT.set_forkserver_preload([*modules])
-    path = os.pathsep.join(filter(None, sys.path))
-    with mock.patch.dict(os.environ, {**_SETTINGS, "PYTHONPATH": path}):
+    settings = {**_SETTINGS, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    before = {name: os.environ.get(name) for name in settings}
+    os.environ.update(settings)
+    try:
         forkserver.ensure_running()
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
 @dataclass
@@ -135,12 +139,13 @@ class Processes:
     def _started(self) -> _Process:
         prepare([self.session.work.partition(":")[0]])
         ours, theirs = _CONTEXT.Pipe()
-        # The module that was started is not run again in each process.
-        with mock.patch.dict(sys.modules, {"__main__": types.ModuleType("__main__")}):
-            process = _CONTEXT.Process(
-                target=_serve, args=(self.session, theirs, of_worker(), os.getcwd()), daemon=True
-            )
+        process = _CONTEXT.Process(target=_serve, args=(self.session, theirs, of_worker(), os.getcwd()))
+        main = sys.modules["__main__"]
+        sys.modules["__main__"] = types.ModuleType("__main__")  # what was started is not run again in each process
+        try:
             process.start()
+        finally:
+            sys.modules["__main__"] = main
         theirs.close()
         return _Process(process, ours)
 
