@@ -172,27 +172,34 @@ def test_a_function_that_gives_probabilities_is_judged_by_them() -> None:
     assert not read_pins(PROBABILITIES.format(below="<="))["top_k_filter"].everywhere
 
 
-NUCLEUS_TOO = """
+NUCLEUS_TOO = '''
 import torch
 
 def logits_to_probs(logits, top_k=None, top_p=1.0):
+    """logits: (V,) or (B, V)"""
     ordered, places = torch.sort(logits, dim=-1, descending=True)
     probabilities = ordered.softmax(-1)
     dropped = probabilities.cumsum(-1) - probabilities >= top_p
     if top_k is not None:
         dropped = dropped | (torch.arange(logits.shape[-1]) {beyond} top_k)
-    dropped[..., 0] = False
+    dropped[{first}] = False
     return logits.masked_fill(torch.zeros_like(dropped).scatter(-1, places, dropped), -torch.inf).softmax(-1)
-"""
+'''
 
 
 def test_a_top_k_is_judged_where_a_nucleus_of_1_drops_nothing(tmp_path: Path) -> None:
     for beyond, status in ((">=", 0), (">", 1)):
         file = tmp_path / f"mine{status}.py"
-        file.write_text(NUCLEUS_TOO.format(beyond=beyond))
+        file.write_text(NUCLEUS_TOO.format(beyond=beyond, first="..., 0"))
         rows = ["top_k_filter.count", "top_k_filter.long", "top_k_filter.equation"]
         found = check(str(file), only=rows, dtype=["fp32"], profile="quick")
         assert any(row.status is Status.FAIL for row in found.results) == bool(status)
+
+
+def test_a_sampler_is_called_with_as_many_rows_as_it_states() -> None:
+    for first, right in (("..., 0", True), ("0", False)):
+        pin = read_pins(NUCLEUS_TOO.format(beyond=">=", first=first))["top_p_filter"]
+        assert (pin.readings["rows"], pin.everywhere) == ("[B,V]", right)
 
 
 NAMED_ADAM = """import torch

@@ -14,17 +14,21 @@ _KINDS = {
     "B": "b bs bsz batch batchsize minibatch",
     "H": "h heads head nh nheads hq hkv kv_heads n_heads num_heads n_head num_head n_kv_heads num_kv_heads g groups",
     "n": "n t s l m seq length len tokens sequence positions queries keys nq nk tq tk lq lk sq sk time q_len k_len",
+    "V": "v vocab vocabulary vocab_size vocabulary_size n_vocab num_vocab",
     "d": "d dim c e embed model dk dv hs width channels features embedding hidden hd head_dim d_k d_v head_size d_head",
 }
 _OF_SIZE = {word: kind for kind, every in _KINDS.items() for word in every.split()}
 _COUNTS = frozenset(("num", "n", "size", "number", "of"))
 
 _TUPLE = r"[\[(]\s*([A-Za-z0-9_]+(?: [a-z]+)?(?:\s*[,x×]\s*[A-Za-z0-9_*]+(?: [a-z]+)?){1,4}),?\s*[\])]"
+_OR = r"(?:[\[(]\s*\w+\s*,?\s*[\])]\s*(?:or|and|/|,)\s*)?"
+"""A shape of one axis that is stated before the one of all rows."""
+
 _TYPED = re.compile(r"\w+\[[\w. ]+,\s*[\"']([\w ]+)[\"']\]")
 
 
 def stated_axes(candidate: Candidate, name: str) -> tuple[str, ...]:
-    """Return the axes of an argument, each B, H, n, d or ?, as annotation, comment or docstring states them.
+    """Return the axes of an argument, each B, H, n, d, V or ?, as annotation, comment or docstring states them.
 
     Nothing where none of them states a shape.
     """
@@ -52,7 +56,10 @@ def stated_layout(candidate: Candidate, name: str, layouts: tuple[str, ...]) -> 
 
 
 def _agrees(layout: Sequence[str], axes: Sequence[str]) -> bool:
-    return len(layout) == len(axes) and all(own in ("?", one) for one, own in zip(layout, axes, strict=True))
+    """Return whether axes may be those of a layout; ``1`` is a sequence of one position."""
+    return len(layout) == len(axes) and all(
+        own in ("?", one) or (one, own) == ("1", "n") for one, own in zip(layout, axes, strict=True)
+    )
 
 
 def _stated(candidate: Candidate, name: str) -> Iterator[list[str]]:
@@ -63,7 +70,7 @@ def _stated(candidate: Candidate, name: str) -> Iterator[list[str]]:
     listed = rf"(?:\w+\s*,\s*|\w+\s+and\s+)*\b{re.escape(name)}\b(?:\s*,\s*\w+|\s+and\s+\w+)*"
     patterns = (
         rf"^\s*{listed}[^#\n]*#\s*{_TUPLE}",
-        rf"^\W*{listed}\s*(?:\([^()\n]*\))?\s*(?::|=|--|-|has shape|of shape|is)[^\n(\[]*{_TUPLE}",
+        rf"^\W*{listed}\s*(?:\([^()\n]*\))?\s*(?::|=|--|-|has shape|of shape|is)[^\n(\[]*{_OR}{_TUPLE}",
     )
     for text in (_source(candidate), _documented(candidate)):
         for pattern in patterns:

@@ -20,6 +20,7 @@ from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.row_filters import settle_ties
 from veriformer.verify.forms.score_domains import LOG_PROBS, PROBS, TAKES, as_scores, domain_of, told
 from veriformer.verify.forms.signatures import LOGITS, default_of, roles
+from veriformer.verify.forms.stated_shapes import agreeing, stated_axes
 
 _WORDS = {"sample", "sampling", "sampler", "nucleus", "multinomial"}
 _PROBABILITIES = ({"logits", "probs"}, {"logits", "probabilities"}, {"sampling", "probs"}, {"next", "probs"})
@@ -76,7 +77,8 @@ def _match_function(candidate: Candidate, operation: str) -> Match | None:
     drawn = "what it may draw is judged, each draw being answered with every place in turn"
     given = "its probabilities are judged: which are above 0, and how they depend on the temperature"
     said = (given if _gives_probabilities(candidate) else drawn, *(domain and told(domain)))
-    return Match(True, {"takes": takes, "rows": ROWS}, said)
+    rows = agreeing(ROWS, stated_axes(candidate, found["scores"]))
+    return Match(True, {"takes": takes, "rows": rows}, said)
 
 
 def _gives_probabilities(candidate: Candidate) -> bool:
