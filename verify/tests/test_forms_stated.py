@@ -26,6 +26,7 @@ def stating(text: str) -> Candidate:
         ("x: [sequence length, batch size, embed dim]", ("[n,B,d]", "n")),
         ("x (Tensor): features of shape (batch, tokens, width)", ("[B,n,d]", "n")),
         ("x: (B, T, C)", ("[B,n,d]", "n")),
+        ("Adds positions to embeddings of shape [seq_len, batch_size, d_model].", ("[n,B,d]", "n")),
         ("x: what is encoded (required)", BOTH),
         ("returns x and its positions [n, d]", BOTH),
         ("", BOTH),

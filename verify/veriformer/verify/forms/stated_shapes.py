@@ -76,7 +76,15 @@ def _stated(candidate: Candidate, name: str) -> Iterator[list[str]]:
         for pattern in patterns:
             found = re.search(pattern, text, re.MULTILINE)
             if found is not None:
-                yield re.split(r"\s*[,x×]\s*", found[1].strip())
+                yield _split(found[1])
+    if len(candidate.parameters) == 1:
+        found = re.search(rf"\bshapes? {_OR}{_TUPLE}", _documented(candidate))
+        if found is not None:  # of the one argument, or of a result that lies as it does
+            yield _split(found[1])
+
+
+def _split(sizes: str) -> list[str]:
+    return re.split(r"\s*[,x×]\s*", sizes.strip())
 
 
 def _documented(candidate: Candidate) -> str:
