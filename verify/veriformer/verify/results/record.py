@@ -171,7 +171,7 @@ class Results:
     @property
     def gaps(self) -> list[str]:
         """Why rows without a violation would not show that the implementation holds; nothing where they would."""
-        return [*gaps(self.results), *(() if self.partial else self.unseen)]
+        return [*gaps(self.results, self._bounded()), *(() if self.partial else self.unseen)]
 
     @property
     def unseen(self) -> list[str]:
@@ -184,7 +184,7 @@ class Results:
     @property
     def held(self) -> dict[str, list[str]]:
         """By operation the dtypes in which its equation was answered and was right."""
-        return held_in(self.results)
+        return held_in(self.results, self._bounded())
 
     def weighs(self, weight: Weight) -> bool:
         """Return whether a finding of this weight violates."""
@@ -200,6 +200,11 @@ class Results:
         grave = any(self.weighs(finding.weight) for finding in self.findings)
         narrower = self.strict and any(domain.refused for domain in self.domain.values())
         return bool(self.violations or self.global_state) or grave or narrower
+
+    def _bounded(self) -> frozenset[str]:
+        """Return the ids of weaknesses of calls of one kind, which an experiment bore out."""
+        weak = (one for one in self.findings if one.weight is Weight.WEAKNESS and one.confirmed and one.when)
+        return frozenset(one.id for one in weak)
 
     def raise_for_findings(self) -> None:
         """Return where the run holds; else raise FindingsError with the findings as the terminal shows them."""

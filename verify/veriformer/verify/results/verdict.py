@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from enum import StrEnum
 from typing import Protocol
 
@@ -46,15 +46,22 @@ class Judged(Protocol):
     def message(self) -> str | None:
         """Why."""
 
+    @property
+    def finding(self) -> str | None:
+        """The id of the finding that explains it."""
 
-def gaps(rows: Iterable[Judged]) -> list[str]:
-    """Why rows without a violation do not show that an implementation holds; nothing where they do."""
+
+def gaps(rows: Iterable[Judged], bounded: Collection[str] = ()) -> list[str]:
+    """Why rows without a violation do not show that an implementation holds; nothing where they do.
+
+    bounded: ids of weaknesses whose condition an experiment bore out: their rows hold for all other calls.
+    """
     statuses: dict[str, dict[str, list[Status]]] = defaultdict(lambda: defaultdict(list))
     said: dict[str, str] = {}
     for row in rows:
         if row.status is Status.ADVICE and row.message:
             said.setdefault(row.requirement, f" ({row.message.partition(chr(10))[0][:120]})")
-        statuses[row.operation][row.requirement].append(row.status)
+        statuses[row.operation][row.requirement].append(_status(row, bounded))
     provided = {operation: met for operation, met in statuses.items() if _provided(met)}
     if not provided:
         return [f"nothing is provided of {', '.join(statuses)}"]
@@ -73,15 +80,27 @@ def gaps(rows: Iterable[Judged]) -> list[str]:
     ]
 
 
-def held_in(rows: Iterable[Judged]) -> dict[str, list[str]]:
-    """Return by operation the dtypes in which its equation (or its form, where it has none) was seen to hold."""
+def _status(row: Judged, bounded: Collection[str]) -> Status:
+    """Return the status of a row; of one that a bounded weakness alone explains, that it holds."""
+    return Status.PASS if row.status is Status.ADVICE and row.finding in bounded else row.status
+
+
+def held_in(rows: Iterable[Judged], bounded: Collection[str] = ()) -> dict[str, list[str]]:
+    """Return by operation the dtypes in which its equation (or its form, where it has none) was seen to hold.
+
+    bounded: as of ``gaps``.
+    """
     rows = list(rows)
     slugs: dict[str, dict[str, list[Status]]] = defaultdict(dict)
     for row in rows:
         slugs[row.operation][row.requirement] = []
     found: dict[str, list[str]] = defaultdict(list)
     for row in rows:
-        if row.status in HELD and row.dtype and row.requirement in _core(row.operation, slugs[row.operation]):
+        if (
+            _status(row, bounded) in HELD
+            and row.dtype
+            and row.requirement in _core(row.operation, slugs[row.operation])
+        ):
             found[row.operation].append(row.dtype)
     return {operation: list(dict.fromkeys(dtypes)) for operation, dtypes in found.items()}
 
