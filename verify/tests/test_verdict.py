@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from tests.made_results import finding
 from tests.test_engine import verify
 from veriformer.spec.requirement import Weight
 from veriformer.verify import Result, Results, check
@@ -141,6 +142,15 @@ def test_an_operation_holds_where_its_equation_was_right_and_nowhere_else() -> N
     found = run(*refused, *raised, row("gelu.equation", Status.PASS))
     assert (found.exit_status, found.held) == (3, {"gelu": ["fp32"]})
     assert found.gaps == ["attention.equation was seen to hold in no dtype"]
+    for one, status in (
+        (finding(weight=Weight.WEAKNESS, when="with an infinite mask"), 0),
+        (finding(weight=Weight.WEAKNESS, when=None), 3),
+        (finding(weight=Weight.WEAKNESS, confirmed=False), 3),
+        (finding(weight=Weight.IMPRECISE), 3),
+    ):
+        found = run(*(replace(one_row, finding=one.id) for one_row in raised), findings=[one])
+        assert found.exit_status == status, "a weakness of calls of one kind leaves all others"
+        assert found.held == ({"attention": [*formats[1:]]} if status == 0 else {})
     waived = run(row("attention.equation", Status.KNOWN_FAIL))
     assert (waived.exit_status, waived.held) == (0, {})
 
