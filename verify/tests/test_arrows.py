@@ -68,7 +68,8 @@ def imports() -> dict[str, set[str]]:
     """Which modules each module imports, at its top or later; by name too, where modules are looked for."""
     import grimp  # with import-linter; the tests that need a GPU are collected where it is not installed
 
-    graph = grimp.build_graph(*(f"veriformer.{package}" for package in PACKAGES), cache_dir=None)
+    packages = (f"veriformer.{package}" for package in PACKAGES)
+    graph = grimp.build_graph(*packages, cache_dir=None, exclude_type_checking_imports=True)
     found = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
     found[requirements.__name__] |= {f"{requirements.__name__}.{name}" for name in requirements._MODULES}
     found[registry.__name__] |= {registry.home(operation).__name__ for operation in AREA}
