@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -105,6 +107,20 @@ def test_time_without_a_processor_is_none_of_the_item(
     monkeypatch.setattr(processes, "_LOOK_S", 0.05)
     found = outcomes(tmp_path, [Item(name="rests", limit_s=0.5)], jobs=1)
     assert (found["rests"].lost is not None) is lost
+
+
+def test_a_long_folder_for_temporary_files_has_no_room_for_a_socket(tmp_path: Path) -> None:
+    folder = tmp_path / ("long" * 25)
+    folder.mkdir()
+    code = (
+        "import tempfile\nfrom multiprocessing import forkserver\nfrom veriformer.cluster.processes import prepare\n"
+        "prepare([])\nprint(len(forkserver._forkserver._forkserver_address), tempfile.gettempdir())"
+    )
+    environment = {**os.environ, "TMPDIR": str(folder), "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    length, now = done.stdout.split()
+    assert int(length) < 108
+    assert now == str(folder)
 
 
 def test_an_interruption_ends_the_processes_and_keeps_what_was_told(tmp_path: Path) -> None:

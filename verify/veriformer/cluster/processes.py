@@ -10,6 +10,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import tempfile
 import time
 import types
 import warnings
@@ -32,6 +33,10 @@ _LOOK_S = 1.0
 _ENDING_S = 2.0
 """How long a process may take to end by itself when there is nothing left to do."""
 
+_LONGEST, _SHORT = 60, "/tmp"  # a folder of its own is made there
+"""Characters of the folder for temporary files up to which a socket's address, of at most 107 bytes, has room in it;
+and the folder where it has not."""
+
 _SETTINGS = {
     **dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"),
     "PYTHONSAFEPATH": "1",
@@ -53,11 +58,14 @@ def prepare(modules: Sequence[str]) -> None:
     """Start the process that others are forked from, unless there is one; it imports these modules meanwhile."""
     _CONTEXT.set_forkserver_preload([*modules])
     settings = {**_SETTINGS, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    before = {name: os.environ.get(name) for name in settings}
+    before, folder = {name: os.environ.get(name) for name in settings}, tempfile.tempdir
     os.environ.update(settings)
+    if len(tempfile.gettempdir()) > _LONGEST:
+        tempfile.tempdir = _SHORT
     try:
         forkserver.ensure_running()
     finally:
+        tempfile.tempdir = folder
         for name, value in before.items():
             os.environ.pop(name) if value is None else os.environ.update({name: value})
 
