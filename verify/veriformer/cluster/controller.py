@@ -76,7 +76,7 @@ class Controller:
 
     @property
     def resources(self) -> list[Mapping[str, float]]:
-        """What each worker offers, with its threads as ``threads``."""
+        """Resources of each worker, with its number of threads as ``threads``."""
         assert self._client is not None
         workers = self._client.scheduler_info(n_workers=-1)["workers"]
         return [{**one["resources"], "threads": one["nthreads"]} for one in workers.values()]

@@ -28,14 +28,14 @@ from veriformer.cluster.stopwatch import kept_waiting
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _LOOK_S = 1.0
-"""How often the time of items is looked at."""
+"""Seconds between two looks at the time that items have taken."""
 
 _ENDING_S = 2.0
-"""How long a process may take to end by itself when there is nothing left to do."""
+"""Seconds in which an idle process ends by itself before it is killed."""
 
 _LONGEST, _SHORT = 60, "/tmp"  # a folder of its own is made there
-"""Characters of the folder for temporary files up to which a socket's address, of at most 107 bytes, has room in it;
-and the folder where it has not."""
+"""Longest path of the temporary folder, in characters, under which the address of a Unix socket stays within its 107
+bytes; and the folder in place of a longer one."""
 
 _SETTINGS = {
     **dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"),

@@ -81,16 +81,19 @@ Extra = Callable[[Item], Any]
 
 
 class Executor(Protocol):
-    """Whoever has the items of a session done: processes of this machine, or the workers of a scheduler."""
+    """Executor of the items of a session: processes of this machine, or the workers of a scheduler."""
 
     @property
     def dashboard(self) -> str:
-        """Where it shows what it is doing; empty where it does not."""
+        """Address of a page that shows the progress; empty where there is none."""
 
     @property
     def resources(self) -> Sequence[Mapping[str, float]]:
-        """What each worker offers, with its threads as ``threads``."""
+        """Resources of each worker, with its number of threads as ``threads``."""
 
     def run(self, items: Iterable[Item], tell: Tell, extra: Extra = lambda item: None) -> None:
-        """Do all items, and tell what became of each as it comes. extra: what is said of an item alone, asked when all
-        that it needs has been told. Raises LostError or ClusterError."""
+        """Run all items, and pass the outcome of each to ``tell`` as it comes.
+
+        extra: data for one item, asked for once the outcomes of all that it needs are told. Raises LostError or
+        ClusterError.
+        """

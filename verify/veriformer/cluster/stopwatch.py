@@ -1,4 +1,4 @@
-"""How long something takes that shares its processors with others."""
+"""CPU-time stopwatch for loaded machines."""
 
 from __future__ import annotations
 
