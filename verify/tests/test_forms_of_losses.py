@@ -533,3 +533,18 @@ def test_a_filter_that_leaves_a_nucleus_by_default_is_asked_for_all_of_it() -> N
     assert not read_pins(KEEPING_A_NUCLEUS.replace("[0][..., -1, None]", "[0][..., 0, None]"))[
         "top_k_filter"
     ].everywhere
+
+
+BY_DEFAULT = """
+import torch.nn.functional as F
+
+def cross_entropy_loss(logits, targets, reduction="sum", label_smoothing={smoothing}):
+    rows = logits.float().flatten(0, -2)
+    return F.cross_entropy(rows, targets.flatten(), reduction=reduction, label_smoothing={given})
+"""
+
+
+def test_a_loss_is_judged_by_the_defaults_that_its_signature_states() -> None:
+    for smoothing, given in ((0.0, "label_smoothing"), (0.1, "label_smoothing"), (0.1, "0.0")):
+        pins = read_pins(BY_DEFAULT.format(smoothing=smoothing, given=given))
+        assert ("cross_entropy" in pins and pins["cross_entropy"].everywhere) == (given != "0.0")

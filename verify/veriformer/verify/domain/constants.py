@@ -44,6 +44,10 @@ USUAL: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
 }
 """By operation and argument, what is usual where a signature has no such argument."""
 
+STATED: Mapping[str, tuple[str, ...]] = {"cross_entropy": ("label_smoothing", "reduction")}
+"""By operation, the arguments that code may leave out with a default of its own, which is read off the signature and
+never measured: a sum where the contract has the mean is a fault of code that does not say so."""
+
 RANGES: Mapping[str, tuple[float, float]] = {"eps": (0.0, 1e-2), "base": (10.0, 1e8), "beta": (0.0, 1.0)}
 """Between which numbers a constant lies that is measured: a size of the code that fits as an epsilon is none."""
 
@@ -67,7 +71,13 @@ class Unadmitted(Exception):
 def hidden(target: Target, operation: str) -> tuple[str, ...]:
     """The constants of an operation that nobody can read off the signature, or that differ there."""
     known = target.hides(operation)
-    return tuple(name for name in USUAL.get(operation, {}) if name in known)
+    return (*(name for name in USUAL.get(operation, {}) if name in known), *stated(target, operation))
+
+
+def stated(target: Target, operation: str) -> dict[str, Any]:
+    """Return the defaults of the code's own among the arguments of ``STATED``."""
+    shown = target.shows(operation) if operation in STATED else {}
+    return {name: shown[name] for name in STATED.get(operation, ()) if name in shown}
 
 
 def scaled(operation: str, arguments: Arguments, scale: float) -> Arguments:
@@ -96,13 +106,13 @@ def estimated(
     names: Sequence[str],
     samples: Sequence[Sample],
     judged_by: str,
-    stated: Mapping[str, Any] | None = None,
+    said: Mapping[str, Any],
 ) -> dict[str, Any] | None:
     """The values by which every result is right in this format; None where there are none.
 
-    stated: what the signature says, which is taken as it is. Raises Unadmitted for a number that is none of a constant.
+    said: what the signature says, which is taken as it is. Raises Unadmitted for a number that is none of a constant.
     """
-    usual, said = USUAL[operation.name], stated or {}
+    usual = USUAL.get(operation.name, {})
     options = [(said[name],) if name in said else _contract_first(operation.name, name, usual[name]) for name in names]
     for values in _combinations(options):
         constants = dict(zip(names, values, strict=True))
@@ -189,8 +199,8 @@ def nearest(operation: OpInfo, names: Sequence[str], samples: Sequence[Sample]) 
 
     Numbers are left out: what a small one does is lost in what is wrong.
     """
-    usual = USUAL[operation.name]
-    words = [name for name in names if isinstance(usual[name][0], str)]
+    usual = USUAL.get(operation.name, {})
+    words = [name for name in names if name in usual and isinstance(usual[name][0], str)]
     ways = _combinations([_contract_first(operation.name, name, usual[name]) for name in words]) if words else iter(())
     choices = [dict(zip(words, values, strict=True)) for values in ways]
 

@@ -128,11 +128,13 @@ def _not_run(seen: Seen) -> dict[str, Any]:
         else:
             groups.append([file, first, last, branch])
         follows = True
-    fixed = [name for name, words in seen["values"].items() if len(words) == 1 and words != [MANY]]
+    fixed = {name: words for name, words in seen["values"].items() if len(words) == 1 and words != [MANY]}
+    counted = [name for name in fixed if _counts(name.rpartition(".")[2])]
     return {
         "never_run": tuple((file, first, last) for file, first, last, _ in groups),
         "untaken": tuple((file, first, last) for file, first, last, branch in groups if branch),
-        "never_varied": tuple(name for name in fixed if _counts(name.rpartition(".")[2])),
+        "never_varied": tuple(counted),
+        "flags": tuple(name for name in counted if fixed[name][0] in ("False", "True")),
     }
 
 
@@ -145,12 +147,12 @@ def _counts(name: str) -> bool:
 
 def asked(domain: Domain) -> Domain:
     """Return the domain as rows are run in it: without what was not seen."""
-    return replace(domain, unread=(), never_run=(), untaken=(), never_varied=())
+    return replace(domain, unread=(), never_run=(), untaken=(), never_varied=(), flags=())
 
 
 def probed(domains: Mapping[str, Domain]) -> dict[str, Domain]:
     """Return the domains without what the rows of one part of a run add, which other parts need not share."""
-    nothing: dict[str, tuple[()]] = {"answered": (), "never_run": (), "untaken": (), "never_varied": ()}
+    nothing: dict[str, tuple[()]] = {"answered": (), "never_run": (), "untaken": (), "never_varied": (), "flags": ()}
     return {name: replace(domain, **nothing) for name, domain in domains.items()}  # type: ignore[arg-type]
 
 
@@ -171,6 +173,7 @@ def _joined(domain: Domain, parts: Sequence[Domain]) -> Domain:
         never_run=common([part.never_run for part in parts]),
         untaken=common([part.untaken for part in parts]),
         never_varied=tuple(x for x in parts[0].never_varied if all(x in part.never_varied for part in parts)),
+        flags=tuple(x for x in parts[0].flags if all(x in part.flags for part in parts)),
     )
 
 

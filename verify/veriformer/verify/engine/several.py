@@ -103,4 +103,5 @@ def _both(domain: Domain, other: Domain | None) -> Domain:
         untaken=tuple(dict.fromkeys((*domain.untaken, *other.untaken))),
         unread=tuple(dict.fromkeys((*domain.unread, *other.unread))),
         never_varied=tuple(dict.fromkeys((*domain.never_varied, *other.never_varied))),
+        flags=tuple(dict.fromkeys((*domain.flags, *other.flags))),
     )

@@ -23,7 +23,7 @@ from torch.utils import _pytree as pytree
 from veriformer.verify.contract.features import features
 from veriformer.verify.contract.refusals import AVOIDED
 from veriformer.verify.contract.signatures import POSITIONAL
-from veriformer.verify.domain.constants import Unadmitted, estimated, hidden, nearest, with_smaller
+from veriformer.verify.domain.constants import Unadmitted, estimated, hidden, nearest, stated, with_smaller
 from veriformer.verify.domain.sample import Sample
 from veriformer.verify.examples import EXAMPLES_PER_SEED, prepared, without_constants
 from veriformer.verify.forms.form import Fit, NotOffered
@@ -198,7 +198,7 @@ class Fitting:
         said = [one for _, _, one in answers if one]
         own = [one for one in said if not one.startswith(_NOT_OFFERED)]
         error, raised = commonest(own or said), len(own)
-        found = _fit(self.operation, len(calls), answered, {}, error, raised)
+        found = _fit(self.operation, len(calls), answered, stated(target, self.operation.name), error, raised)
         names = hidden(target, self.operation.name)
         if names and not found.everywhere and found.closeness > CLOSE:
             plain = [Sample(_trial(target, call), call.arguments, x) for call, x in answered[:PLAIN]]

@@ -18,7 +18,8 @@ class Domain:
     answered: dtypes in which an ordinary call was answered. unread: arguments of the judged code that no reading
     explains, and that were left out. never_run: file, first and last line of judged code that no row ran.
     untaken: those of never_run that stand in a branch on a parameter, an entry of a configuration or an attribute.
-    never_varied: parameters of the judged code that were given no more than one value.
+    never_varied: parameters of the judged code that were given no more than one value. flags: those among them that
+    were True, or False, in every call.
     """
 
     provided: tuple[str, ...] = ()
@@ -32,6 +33,7 @@ class Domain:
     never_run: tuple[tuple[str, int, int], ...] = ()
     untaken: tuple[tuple[str, int, int], ...] = ()
     never_varied: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
 
     def how(self, constant: str) -> str:
         """Where a constant is known from, in words."""
@@ -56,4 +58,5 @@ class Domain:
             never_run=tuple((file, first, last) for file, first, last in entry.get("never_run", ())),
             untaken=tuple((file, first, last) for file, first, last in entry.get("untaken", ())),
             never_varied=tuple(entry.get("never_varied", ())),
+            flags=tuple(entry.get("flags", ())),
         )

@@ -63,8 +63,8 @@ def left_out(implementation: Mapping[str, Any], operations: Collection[str]) -> 
 
 
 def unseen(domains: Mapping[str, Domain]) -> list[str]:
-    """Return why code was not judged whole: its masks, caches and states, its branches that no call reached, and
-    gradients that it has and that no call was answered with."""
+    """Return why code was not judged whole: its masks, caches and states, its flags and branches that no call reached,
+    and gradients that it has and that no call was answered with."""
     found = [
         said
         for domain in domains.values()
@@ -82,7 +82,8 @@ def _gradients(domain: Domain) -> list[str]:
 
 def _parameters(domain: Domain) -> list[str]:
     unread = [f"`{name}` was left out" for name in domain.unread if structural(name)]
-    fixed = [name for name in domain.never_varied if structural(name) and name not in domain.unread]
+    counted = [name for name in domain.never_varied if structural(name) or name in domain.flags]
+    fixed = [name for name in counted if name not in domain.unread]
     return [*unread, *(f"`{name}` was never varied" for name in fixed)]
 
 

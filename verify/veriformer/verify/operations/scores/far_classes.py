@@ -61,6 +61,8 @@ def _far_classes(operation: OpInfo, trial: Trial) -> None:
     logits[[0, 1], [high, low]] = _PEAK
     labels = "labels" if operation is MASKED_LM_LOSS else "target"
     arguments = {"logits": trial.tensor(logits), labels: ids(np.stack((high, target)))}
+    if operation is CROSS_ENTROPY:  # whose defaults may be the code's own
+        arguments |= {"reduction": "mean", "label_smoothing": 0.0}
     outcome = trial.call(arguments, wrt=("logits",), cotangent=trial.tensor(np.ones(())))
     gradient = np.zeros(logits.shape)
     gradient[1, [low, target]] = 1.0, -1.0
