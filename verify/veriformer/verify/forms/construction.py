@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
+from torch import nn
 
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.config_names import CONFIGS
@@ -28,7 +29,7 @@ from veriformer.verify.forms.configs import (
 from veriformer.verify.forms.defaults import default_elsewhere
 from veriformer.verify.forms.form import Unfit, UnknownArgument
 from veriformer.verify.forms.given_parts import parts_of
-from veriformer.verify.forms.meanings import BUILT
+from veriformer.verify.forms.meanings import BUILT, annotation_name
 from veriformer.verify.forms.module_sizes import constants_of, reading, sizes_set
 from veriformer.verify.forms.size_names import open_names, size_of
 
@@ -105,7 +106,8 @@ def arguments_for(
         elif size_of(name) == "inner" and "width" in sizes and not _has_width(candidate):
             found[name] = sizes["width"]
         elif is_rate(name) and not _beyond(p.default):
-            found[name] = rate_of(p.default)
+            rate = rate_of(p.default)
+            found[name] = nn.Dropout(rate) if annotation_name(p).endswith("Module") else rate
             RATED.setdefault(candidate.thing, set()).add(name)
         elif name in FIXED and p.default is p.empty:
             found[name] = FIXED[name]
