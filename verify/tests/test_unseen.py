@@ -116,8 +116,11 @@ def test_what_several_processes_have_seen_is_put_together(tmp_path: Path) -> Non
 
 def test_a_whole_run_has_not_seen_what_no_part_of_it_has_seen() -> None:
     one, other = (
-        Domain(answered=(dtype,), never_run=(lines,), untaken=(lines,), never_varied=(name, "mask"), flags=(name, "mask"))
-        for dtype, lines, name in (("fp32", ("f.py", 1, 5), "order"), ("fp64", ("f.py", 3, 8), "shift"))
+        Domain(answered=(dtype,), never_run=(lines,), untaken=(lines,), never_varied=names, flags=names)
+        for dtype, lines, names in (
+            ("fp32", ("f.py", 1, 5), ("order", "mask")),
+            ("fp64", ("f.py", 3, 8), ("shift", "mask")),
+        )
     )
     both = ("f.py", 3, 5)
     parts = [results([row("softmax.equation")], domain={"softmax": part}) for part in (one, other)]

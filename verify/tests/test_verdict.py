@@ -17,14 +17,12 @@ from veriformer.verify import Result, Results, check
 from veriformer.verify.engine.advice import as_advice
 from veriformer.verify.engine.inquiry import store_findings
 from veriformer.verify.findings.assembly import no_graver
-from veriformer.verify.results import Status, Verdict, json_safe, read, validate, write
+from veriformer.verify.results import Status, Verdict, read, validate, write
 from veriformer.verify.results.domain import Domain
 from veriformer.verify.results.finding import Finding
 from veriformer.verify.results.status import VIOLATIONS
 
 pytestmark = pytest.mark.usefixtures("warm")
-
-VERSION_1 = Path(__file__).parent / "data" / "results_version_1.json"
 
 
 def row(requirement: str, status: Status, weight: Weight = Weight.WRONG, dtype: str = "fp32") -> Result:
@@ -228,15 +226,10 @@ def test_a_document_holds_all_of_it_and_reads_back(tmp_path: Path) -> None:
         validate(document)
 
 
-def test_a_file_of_version_1_is_read_as_the_strict_run_that_it_was(tmp_path: Path) -> None:
-    old = read(VERSION_1)
-    assert (old.strict, old.verdict, old.summary) == (True, Verdict.VIOLATED, {"pass": 3, "fail": 2, "not-provided": 1})
-    assert {r.requirement: r.weight for r in old.results}["softmax.refusal"] == "unguarded"
-    assert json_safe(old.to_dict())["schema"] == "veriformer/results/2"
-    document = json.loads(VERSION_1.read_text())
-    (tmp_path / "spoiled.json").write_text(json.dumps({**document, "verdict": "holds"}))
-    with pytest.raises(ValueError, match="verdict"):
-        read(tmp_path / "spoiled.json")
+def test_a_file_of_version_1_is_refused_with_the_versions_that_read_it(tmp_path: Path) -> None:
+    (tmp_path / "old.json").write_text('{"schema": "veriformer/results/1", "results": []}')
+    with pytest.raises(ValueError, match=r"results/1', which versions of veriformer before 0\.1\.0 wrote"):
+        read(tmp_path / "old.json")
 
 
 def test_the_command_line_takes_strict(tmp_path: Path) -> None:

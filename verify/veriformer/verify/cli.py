@@ -130,7 +130,7 @@ def verify(**options: Any) -> NoReturn:
     It carries operations under the names of the contract, as many as it likes, and imports nothing of ours. What it
     lacks is reported as not provided: operations, and optional arguments that a signature leaves out. In a problem of
     KernelBench with its solution (Model, ModelNew, get_inputs) the two are compared first, and ModelNew is verified
-    where it is recognised; so is a solution of flashinfer-bench (a JSON file), with the definition that it names.
+    where it is recognised.
 
     \b
     Examples:

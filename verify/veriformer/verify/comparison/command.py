@@ -63,8 +63,7 @@ def command(
 
     REFERENCE and CANDIDATE are files (path/to/mine.py), modules (pkg.mod) or attributes (pkg.mod:thing,
     path/to/mine.py:thing): functions, or classes of modules. A problem of KernelBench is REFERENCE as it is (Model,
-    get_inputs, get_init_inputs), its solution CANDIDATE (ModelNew); so are a definition of flashinfer-bench and its
-    solution in Python or Triton (JSON files).
+    get_inputs, get_init_inputs), its solution CANDIDATE (ModelNew).
 
     Inputs are drawn by get_inputs(), or fit the signature, and are widened: other values, sizes, layouts, formats and
     modes, and gradients. What the two may differ by is measured: how far rounding alone moves the reference.

@@ -1,7 +1,6 @@
 """The result schema: records, the verdict that follows from them, and reading and writing ``results.json``.
 
-The schema itself ships as ``schema/results-2.json``; whatever is read or written is validated against it. Files of
-version 1 are read as well.
+The schema itself ships as ``schema/results-2.json``; whatever is read or written is validated against it.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from veriformer.verify.results.foreign import writable
 from veriformer.verify.results.shard import Shard
 from veriformer.verify.results.status import VIOLATIONS, Status
 from veriformer.verify.results.unseen import left_out, unjudged, unseen
-from veriformer.verify.results.upgrade import VERSION_1, from_version_1
 from veriformer.verify.results.verdict import EXIT_STATUS, Verdict, gaps, held_in
 from veriformer.verify.results.words import facts
 
@@ -31,6 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SCHEMA_NAME = "veriformer/results/2"
+_FIRST = "veriformer/results/1"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,13 +232,11 @@ class Results:
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Results:
-        """Read a document of either version, after validating it.
+        """Read a document, after validating it.
 
         Raises ValueError that says where it breaks the schema.
         """
         validate(document)
-        if document["schema"] == VERSION_1:
-            document = from_version_1(document, SCHEMA_NAME)
         return cls(
             **{name: document[name] for name in _NAMES},
             strict=document.get("strict", False),
@@ -265,9 +262,9 @@ _NAMES = ("suite", "implementation", "environment", "profile", "seed", "started"
 
 
 @cache
-def schema(name: str = SCHEMA_NAME) -> dict[str, Any]:
-    """The JSON Schema of ``results.json``, of this version or of an earlier one by its name."""
-    file = f"schema/results-{name.rpartition('/')[2]}.json"
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema of ``results.json``."""
+    file = f"schema/results-{SCHEMA_NAME.rpartition('/')[2]}.json"
     text = resources.files("veriformer.verify").joinpath(file).read_text(encoding="utf-8")
     loaded: dict[str, Any] = json.loads(text)
     return loaded
@@ -278,9 +275,9 @@ def validate(document: Mapping[str, Any]) -> None:
     import jsonschema
 
     name = document.get("schema")
-    if name not in (VERSION_1, SCHEMA_NAME):
+    if name != SCHEMA_NAME:
         raise ValueError(f"results: schema: expected {SCHEMA_NAME}, got {name!r}{_whence(name)}")
-    errors: Iterable[jsonschema.ValidationError] = jsonschema.Draft202012Validator(schema(name)).iter_errors(document)
+    errors: Iterable[jsonschema.ValidationError] = jsonschema.Draft202012Validator(schema()).iter_errors(document)
     first = min(errors, key=lambda error: list(map(str, error.path)), default=None)
     if first is not None:
         place = "/".join(map(str, first.path)) or "the document"
@@ -289,6 +286,8 @@ def validate(document: Mapping[str, Any]) -> None:
 
 def _whence(name: object) -> str:
     """Return what to do about a schema that is not known, where it is one of results."""
+    if name == _FIRST:
+        return ", which versions of veriformer before 0.1.0 wrote and read: write the file again with this one"
     ours = str(name).rpartition("/")[0] == SCHEMA_NAME.rpartition("/")[0]
     return ", of another version of veriformer: install that one, or write the file again with this one" if ours else ""
 

@@ -14,7 +14,6 @@ from veriformer.verify.targets.error import TargetError
 from veriformer.verify.targets.lookup import no_attribute, no_file, parted, unknown
 from veriformer.verify.targets.portable import loading_lines
 from veriformer.verify.targets.source_files import definitions_of, is_program, module_of
-from veriformer.verify.targets.trace_files import is_trace
 
 
 def located(spec: str) -> tuple[object, str]:
@@ -42,7 +41,7 @@ def resolve(spec: str) -> tuple[object, str]:
     if shipped is not None:
         return shipped(), f"from veriformer.verify import load\n\ntarget = load({spec!r}).implementation"
     place, attribute = parted(spec)
-    module, lines = _of_file(place, attribute) if place.endswith((".py", ".json")) else _module(place, attribute, spec)
+    module, lines = _of_file(place, attribute) if place.endswith(".py") else _module(place, attribute, spec)
     if not attribute:
         return module, lines
     if not hasattr(module, attribute):
@@ -58,8 +57,6 @@ def _file(place: str) -> ModuleType:
     path = Path(place).resolve()
     if not path.is_file():
         raise TargetError(no_file(place))
-    if is_trace(path):
-        return module_of(path)
     if is_program(path):
         return definitions_of(path)
     try:

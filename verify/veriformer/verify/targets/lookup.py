@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import importlib.util
-import json
 import sys
 from collections.abc import Iterable, Iterator
 from importlib.machinery import PathFinder
@@ -18,10 +17,6 @@ from veriformer.verify.targets.made_names import identifiers, not_an_edit
 from veriformer.verify.targets.module_text import bound, lacks, may_have, mentions, parsed, source_of
 from veriformer.verify.targets.transformers_models import ARCHITECTURES
 
-DEFINITION = frozenset(("reference", "inputs", "axes"))
-SOLUTION = frozenset(("spec", "sources", "definition"))
-"""Keys by which a file of flashinfer-bench is told."""
-
 
 def check(spec: str) -> None:
     """Raise TargetError where it can be seen, without running anything, that nothing can be loaded by that word."""
@@ -33,7 +28,7 @@ def check(spec: str) -> None:
         raise TargetError(
             f"target {spec!r}: expected a name after the colon, got none; leave the colon out for all of it"
         )
-    if place.endswith((".py", ".json")):
+    if place.endswith(".py"):
         _check_file(spec, place, attribute)
         return
     if Path(place).exists() and not _is_module(place):
@@ -60,7 +55,8 @@ def _check_place(spec: str, place: Path) -> None:
     """Raise TargetError for a file that is not Python, and for a folder without any."""
     if place.is_file():
         close = meant(str(place), files_beside(str(place)))
-        raise TargetError(f"{_expected(spec)}, got a file that ends in {place.suffix or 'nothing'!r}{close}")
+        advice = "; results are read by 'veriformer report' and 'veriformer diff'" if place.suffix == ".json" else ""
+        raise TargetError(f"{_expected(spec)}, got a file that ends in {place.suffix or 'nothing'!r}{advice or close}")
     if not any(place.rglob("*.py")):
         raise TargetError(
             f"target {spec!r}: expected Python files in the folder {place}, got none; name a file or a package"
@@ -118,9 +114,6 @@ def _check_file(spec: str, place: str, attribute: str) -> None:
     if not path.is_file():
         raise TargetError(no_file(place))
     try:
-        if path.suffix == ".json":
-            _check_trace(spec, json.loads(path.read_text(encoding="utf-8")))
-            return
         tree = parsed(path)
     except SyntaxError as error:
         line = f": {error.text.strip()}" if error.text else ""
@@ -133,16 +126,6 @@ def _check_file(spec: str, place: str, attribute: str) -> None:
     if attribute and not may_have(tree, attribute):
         public = [name for name in bound(tree.body) if not name.startswith("_")]
         raise TargetError(no_attribute(spec, place, attribute, public))
-
-
-def _check_trace(spec: str, document: object) -> None:
-    """Raise TargetError for JSON that is neither a definition nor a solution of flashinfer-bench."""
-    if not isinstance(document, dict) or not any(keys <= document.keys() for keys in (DEFINITION, SOLUTION)):
-        results = isinstance(document, dict) and "findings" in document
-        advice = "; results are read by 'veriformer report' and 'veriformer diff'" if results else ""
-        raise TargetError(
-            f"target {spec!r}: expected a definition or a solution of flashinfer-bench, got other JSON{advice}"
-        )
 
 
 def _literals(tree: ast.Module, name: str) -> Iterator[object]:

@@ -15,7 +15,6 @@ from pathlib import Path
 from types import ModuleType
 
 from veriformer.verify.results.foreign import message_of
-from veriformer.verify.targets.trace_files import is_trace
 
 _ABOVE = 6
 """So many folders above a file are searched for what it imports."""
@@ -32,10 +31,6 @@ def module_of(path: Path) -> ModuleType:
     other files is not there) with those of its files alone that this one asks for. What it imports is sought beside it
     and in the folders above.
     """
-    if is_trace(path):
-        from veriformer.verify.targets.trace_modules import trace_module  # which imports PyTorch
-
-        return trace_module(path, _executed)
     try:
         return _with_neighbours(path)
     except Exception:
