@@ -34,7 +34,7 @@ _SIZES: Mapping[str, str] = {
     "length": (
         "max_len max_length max_seq_len max_seq_length block_size context_length seq_len seq_length "
         "max_positions max_position_embeddings context_size n_ctx max_context n_position n_positions length "
-        "max_seqlen sequence_length sequence_len seqlen max_sequence_length context_window max_ctx"
+        "max_seqlen sequence_length sequence_len seqlen max_sequence_length context_window max_ctx capacity"
     ),
     "vocabulary": (
         "vocab_size padded_vocab_size vocab n_vocab num_embeddings n_tokens vocabulary_size num_tokens num_classes "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -38,8 +39,9 @@ _WORDS_OF_UPDATES = frozenset(("update", "append", "insert", "add", "put", "stor
 _RESETS = ("reset", "clear", "reset_cache", "empty")
 _ORDERS = ("reorder", "reorder_cache", "batch_select_indices")
 LAYOUTS = ("[B,H,n,d]", "[B,n,H,d]")
-LAYERS, GROWS = 2, "grows"
-"""For how many layers a cache is made, and the length of one that is made for one token and takes them all."""
+LAYERS, GROWS, ROLLS = 2, "grows", "rolls"
+"""For how many layers a cache is made; the length of one that is made for one token and takes them all, and of one that
+drops its oldest token for each that it has no room for."""
 
 ONE = "one text"
 """The reading of a cache that has no axis of texts: its batch is 1."""
@@ -71,7 +73,9 @@ def _match(candidate: Candidate) -> Match | None:
         _grows(candidate, dict(zip(readings, one, strict=True))) for one in itertools.product(*readings.values())
     )
     alone = not takes_size(candidate, "batch") and _takes_one_text(candidate, readings)
-    readings |= ({"length": (GROWS,)} if grows else {}) | ({"texts": (ONE,)} if alone else {})
+    rolls = not grows and takes_size(candidate, "length") and "positions" not in readings and _rolls(candidate)
+    length = {"length": (GROWS if grows else ROLLS,)} if grows or rolls else {}
+    readings |= length | ({"texts": (ONE,)} if alone else {})
     return Match(True, readings, (f"it is made for {ONE}",) if alone else ())
 
 
@@ -103,11 +107,24 @@ def _grows(candidate: Candidate, readings: Readings) -> bool:
     return given[-1].shape == (1, 1, 3, 4)
 
 
+def _rolls(candidate: Candidate) -> bool:
+    """Return whether a cache that is full takes a token more, and then holds as many as before."""
+    try:
+        cache = _made(candidate, {"layout": LAYOUTS[0]}, (1, 1, 2, 4), torch.float32, grows=False)
+        cache.rolls = True
+        given = [cache.update(torch.ones(1, 1, 1, 4), torch.ones(1, 1, 1, 4))[0] for _ in range(3)]
+    except Exception:  # refused, for whatever reason
+        return False
+    return [x.shape[2] for x in given] == [1, 2, 2]
+
+
 @dataclass
 class _Cache:
     """A cache of the file, and how many tokens it was given.
 
-    max_length: for how many it is asked. grows: whether it takes more, or its constructor is not told that.
+    max_length: for how many it is asked. grows: whether it takes more, or its constructor is not told that. rolls:
+    whether it drops its oldest tokens when it is full. most: so many
+    tokens are given to such a cache.
     make_for: from a length to another cache, of one that takes more than it is made for.
     """
 
@@ -116,6 +133,8 @@ class _Cache:
     made: Any
     max_length: int
     grows: bool
+    rolls: bool = False
+    most: float = math.inf
     make_for: Callable[[int], _Cache] | None = None
     _given: int = 0
     _counts: str = ""
@@ -126,7 +145,7 @@ class _Cache:
     @property
     def length(self) -> int:
         """Return the number of tokens held: as the cache itself counts them, where it does so from 0 on."""
-        counted = read_count(self.made, self._counts)
+        counted = None if self.rolls else read_count(self.made, self._counts)
         return self._given if counted is None else counted
 
     def update(self, k_new: Tensor, v_new: Tensor) -> tuple[Tensor, Tensor]:
@@ -136,8 +155,10 @@ class _Cache:
             self.made, self.make_for = self.make_for(max(n, 1)).made, None
         if self.grows and self._given + n > self.max_length:
             raise NotOffered("max_length: the cache grows")
+        if self.rolls and self._given + n > min(self.most, self.max_length if n > 1 else math.inf):
+            raise NotOffered("k_new: the cache drops its oldest tokens, and takes a token at a time when it is full")
         counted = "positions" in names or ("layer" in names and is_counted_by_caller(self.made, self._counts))
-        if self._given + n > self.max_length and counted:
+        if self._given + n > self.max_length and counted and not self.rolls:
             raise NotOffered("max_length: the caller counts the tokens, and checks whether there is room")
         at: Any = torch.arange(self._given, self._given + n)
         at = at if self.readings.get("positions") == POSITIONS[0] else self._given
@@ -181,19 +202,28 @@ class _Cache:
 
 
 def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Any]:
-    def call(batch: int, num_kv_heads: int, max_length: int, head_dim: int, dtype: torch.dtype) -> _Cache:
-        grows = readings.get("length") == GROWS
+    grows, rolls = (readings.get("length") == kind for kind in (GROWS, ROLLS))
+
+    def call(
+        batch: int,
+        num_kv_heads: int,
+        max_length: int,
+        head_dim: int,
+        dtype: torch.dtype,
+        window: int | None = None,
+    ) -> _Cache:
 
         def make_for(length: int) -> _Cache:
             return _made(candidate, readings, (batch, num_kv_heads, length, head_dim), dtype, grows=grows)
 
         if batch != 1 and readings.get("texts") == ONE:
             raise NotOffered(f"batch: the cache is made for {ONE}")
-        cache = make_for(1 if grows else max_length)
-        cache.max_length, cache.make_for = max_length, make_for if grows else None
+        cache = make_for(1 if grows else window or max_length)
+        cache.make_for, cache.rolls = make_for if grows else None, rolls
+        cache.max_length, cache.most = window or max_length, max_length
         return cache
 
-    return offered("kv_cache", call)
+    return offered("kv_cache", call, ["window"] if rolls else [])
 
 
 def _made(
