@@ -1,1 +1,1 @@
-"""What the contract fixes: signatures, dtypes, kinds of models."""
+"""Contract of the operations: signatures, dtypes, features of calls."""

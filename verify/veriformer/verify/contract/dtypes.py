@@ -21,25 +21,25 @@ TORCH: dict[str, torch.dtype] = {
 DEFAULTED: frozenset[str] = frozenset(
     {"xavier_normal", "smooth_labels", "sinusoidal_encoding", "alibi_slopes", "alibi_bias"}
 )
-"""The operations whose results no tensor argument types: they have PyTorch's default dtype, on the CPU."""
+"""Operations whose results have PyTorch's default dtype, on the CPU, as no tensor argument determines it."""
 
 NUMBERS: frozenset[str] = frozenset(
     {"mse_loss", "cross_entropy", "perplexity", "masked_lm_loss", "expected_calibration_error"}
 )
-"""The operations whose result is a number, which may come as one of Python's: without a gradient, then."""
+"""Operations with a scalar result, which may be a Python number: without a gradient, then."""
 
 CHOSEN: frozenset[str] = DEFAULTED | NUMBERS
-"""The operations whose result is a table or a number that ends a computation: which floating dtype it has is advice."""
+"""Operations whose result is a table or a scalar that ends a computation: its floating dtype is advice."""
 
 
 def format_of(dtype: torch.dtype) -> Format:
-    """The spec's format of a PyTorch dtype."""
+    """Return the spec's format of a PyTorch dtype."""
     return FORMATS[canonical(str(dtype))]
 
 
 @contextlib.contextmanager
 def default(dtype: torch.dtype | None) -> Iterator[None]:
-    """Let PyTorch's default dtype be this one for a while; None leaves it."""
+    """Set PyTorch's default dtype within the context; None leaves it."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(dtype or before)
     try:

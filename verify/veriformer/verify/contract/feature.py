@@ -1,4 +1,4 @@
-"""A feature of calls: something that an implementation may support or not, and a condition under which it may fail."""
+"""Features of calls: properties that an implementation may lack support for, and conditions of failures."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Arguments = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Feature:
-    """A property that a call has or has not, in words that a person knows: ``grouped heads``, ``a scale of 0``.
+    """Named property that a call has or has not, such as ``grouped heads`` or ``a scale of 0``.
 
-    present: whether a call with these arguments has it.
-    weight: what is at stake where only calls with it go wrong: ``wrong`` for ordinary ones, ``fragile`` for extreme or
-        degenerate ones, ``leak`` for what must not be seen.
+    present: returns whether a call with these arguments has it.
+    weight: severity if only calls with it go wrong: ``wrong`` for ordinary ones, ``fragile`` for extreme or degenerate
+        ones, ``leak`` for hidden values that show in a result.
     optional: whether an implementation may refuse such calls without being wrong: it is then *not provided*.
     """
 

@@ -1,4 +1,4 @@
-"""The objects of the contract: what a caller may ask of an optimizer and of a cache."""
+"""Protocols of the contract: optimizer and key-value cache."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from torch import Tensor
 
 
 class Optimizer(Protocol):
-    """Changes its parameters in place by their ``grad``; a parameter whose ``grad`` is None is skipped."""
+    """Optimizer that updates its parameters in place by their ``grad``; a parameter whose ``grad`` is None is
+    skipped."""
 
     def step(self) -> Any:
         """Take one step."""
@@ -18,24 +19,24 @@ class Optimizer(Protocol):
         """Clear the gradients of all parameters."""
 
     def state_dict(self) -> Mapping[str, Any]:
-        """What another optimizer needs to go on from here."""
+        """Return the state from which another optimizer can resume."""
 
     def load_state_dict(self, state: Any) -> Any:
-        """Go on from where another optimizer was."""
+        """Resume from the state of another optimizer."""
 
 
 class Cache(Protocol):
-    """The keys and values of the tokens so far; more of them than it has room for are refused."""
+    """Key-value cache of the tokens so far; an update beyond ``max_length`` is refused."""
 
     @property
     def length(self) -> int:
-        """How many tokens it holds."""
+        """Number of cached positions."""
 
     def update(self, k_new: Tensor, v_new: Tensor) -> tuple[Tensor, Tensor]:
-        """Append the keys and values of new tokens; all that it then holds."""
+        """Append the keys and values of new tokens; return all keys and values then held."""
 
     def reorder(self, index: Tensor) -> Any:
-        """Let row i be what row index[i] was."""
+        """Reorder the batch in place: row i becomes the former row index[i]."""
 
     def reset(self) -> Any:
-        """Forget all tokens."""
+        """Remove all tokens."""

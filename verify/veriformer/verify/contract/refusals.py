@@ -1,4 +1,4 @@
-"""What a target refuses of one operation, ready to be asked of a call."""
+"""Refusals of a target for one operation: the feature labels under which it refuses a call."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from veriformer.verify.contract.features import GRADIENTS, feature
 from veriformer.verify.contract.rules import SizeRule, sizes
 
 TOGETHER = " + "
-"""Between the names of two features that are refused only together."""
+"""Separator between the names of two features that are refused only together."""
 
 AVOIDED = frozenset(
     ("grouped heads", "one key head for several", "d_v ≠ d_k", "heads narrower or wider than d / H", "d_out ≠ d")
 )
-"""Features of shapes without which calls of attention can be drawn."""
+"""Shape features that calls of attention can be drawn without."""
 
 
 @dataclass(frozen=True)
 class Refusals:
-    """messages: by label (the name of a feature, or two that are refused together), what such calls are answered.
+    """Error messages and size rules under which a target refuses calls of an operation.
 
+    messages: by label (the name of a feature, or two that are refused together), the error message of such calls.
     rules: rules on sizes; calls that break one are refused as well.
     """
 
@@ -31,7 +32,7 @@ class Refusals:
     _known: dict[str, Feature | None] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def of(self, arguments: Arguments, dtype: str, *, gradients: bool = False) -> frozenset[str]:
-        """The labels under which this call is refused. gradients: whether it asks for them."""
+        """Return the labels under which this call is refused. gradients: whether the call asks for them."""
         given = {dtype, *([GRADIENTS] if gradients else [])}
         found = sizes(self.operation, arguments) if self.rules else {}
         broken = {str(rule) for rule in self.rules if not all(rule.admits(size) for size in found.get(rule.axis, ()))}
@@ -42,7 +43,7 @@ class Refusals:
         )
 
     def fitted(self, axis: str, size: int) -> int:
-        """A size that this axis may have, the one given where there is no rule."""
+        """Return a size that this axis may have, ``size`` itself where there is no rule."""
         return next((rule.fitted(size) for rule in self.rules if rule.axis == axis), size)
 
     def _has(self, name: str, arguments: Arguments) -> bool:

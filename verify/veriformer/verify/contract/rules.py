@@ -1,4 +1,4 @@
-"""Rules on sizes: which sizes of an axis an operation of a target takes, in words that can be read back."""
+"""Size rules: the sizes that an operation of a target accepts for an axis, with a text form that can be parsed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LARGE = 64
 
 @dataclass(frozen=True)
 class SizeRule:
-    """Which sizes an axis may have: these few, or multiples of a number between a smallest and a largest one."""
+    """Sizes that an axis may have: the few listed, or multiples of ``multiple`` from ``smallest`` to ``largest``."""
 
     axis: str
     few: tuple[int, ...] = ()
@@ -33,13 +33,13 @@ class SizeRule:
         return f"{self.axis} {', '.join(words)}"
 
     def admits(self, size: int) -> bool:
-        """Whether the axis may have this size."""
+        """Return whether the axis may have this size."""
         if self.few:
             return size in self.few
         return size % self.multiple == 0 and self.smallest <= size <= (self.largest or size)
 
     def fitted(self, size: int) -> int:
-        """A size that the axis may have, another one for other small sizes: one tile, two or three."""
+        """Return an admitted size, a different one for different small sizes: one tile, two or three."""
         if self.few:
             return self.few[size % len(self.few)]
         if self.multiple == 1:
@@ -51,7 +51,7 @@ class SizeRule:
 
 
 def read(text: str) -> SizeRule:
-    """The rule of these words."""
+    """Parse the text form of a rule."""
     axis, _, said = text.partition(" ")
     few = re.search(r"{(.*)}", said)
     if few:
@@ -62,7 +62,7 @@ def read(text: str) -> SizeRule:
 
 
 def rule(axis: str, tried: Sequence[int], taken: Sequence[int]) -> SizeRule | None:
-    """The rule by which exactly these sizes were taken out of those that were tried; none where all or nothing was."""
+    """Return the rule that admits exactly ``taken`` among ``tried``; None if all or none were taken or no rule fits."""
     if not taken or len(taken) == len(tried):
         return None
     options = [SizeRule(axis, (), m, s, largest) for m in (1, *_MULTIPLES) for s, largest in _ends(m, tried, taken)]
@@ -73,14 +73,14 @@ def rule(axis: str, tried: Sequence[int], taken: Sequence[int]) -> SizeRule | No
 
 
 def _ends(multiple: int, tried: Sequence[int], taken: Sequence[int]) -> list[tuple[int, int | None]]:
-    """Where a run of multiples may begin and end: anywhere that was tried, or at what was taken."""
+    """Return the pairs (smallest, largest) to try for multiples of ``multiple``: without a largest, or up to ``taken[-1]``."""
     below = [size for size in tried if size % multiple == 0]
     smallest = multiple if not below or below[0] == taken[0] else taken[0]
     return [(smallest, None), (smallest, taken[-1])] if len(taken) > _FEW else [(smallest, None)]
 
 
 def sizes(operation: str, a: Arguments) -> Mapping[str, tuple[int, ...]]:
-    """By axis the sizes that it has in a call, where there are rules on sizes."""
+    """Return the sizes of a call by axis, for the axes that size rules know."""
     try:
         return _SIZES[operation](a) if operation in _SIZES else {}
     except (KeyError, AttributeError, IndexError, TypeError):

@@ -1,4 +1,4 @@
-"""What follows from the contract's signatures: areas, what is given by position, what may be left out."""
+"""Tables derived from the contract's signatures: areas, positional and optional arguments, integers."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ STUBS: dict[str, dict[str, Callable[..., Any]]] = {
     }
     for area in _AREAS
 }
-"""The operations of each area as functions without bodies, in the contract's order."""
+"""Operations of each area as functions without bodies, in the contract's order."""
 
 AREA: dict[str, str] = {name: area for area, stubs in STUBS.items() for name in stubs}
-"""The area of every operation."""
+"""Area of every operation."""
 
 _PARAMETERS: dict[str, list[inspect.Parameter]] = {
     name: list(inspect.signature(stub).parameters.values()) for stubs in STUBS.values() for name, stub in stubs.items()
@@ -36,7 +36,7 @@ POSITIONAL: dict[str, tuple[str, ...]] = {
     )
     for operation, parameters in _PARAMETERS.items()
 }
-"""The arguments that are given by position, which are those that must be; every other one is given by its name."""
+"""Positional arguments, which are the required ones; every other argument is passed by name."""
 
 
 INTEGRAL: dict[str, frozenset[str]] = {
@@ -44,7 +44,7 @@ INTEGRAL: dict[str, frozenset[str]] = {
     for operation, parameters in _PARAMETERS.items()
 }
 INTEGRAL["cached_attention"] |= INTEGRAL["kv_cache"]
-"""By operation, the arguments that are whole numbers."""
+"""Integer arguments by operation."""
 
 
 def _optional(operation: str) -> dict[str, Any]:
@@ -55,6 +55,6 @@ def _optional(operation: str) -> dict[str, Any]:
 OPTIONAL: dict[str, dict[str, Any]] = {operation: _optional(operation) for operation in POSITIONAL}
 OPTIONAL["cached_attention"] |= OPTIONAL["kv_cache"]
 OPTIONAL = {operation: options for operation, options in OPTIONAL.items() if options}
-"""The arguments that a caller may leave out, each with its value then. An implementation may lack any of them.
+"""Optional arguments with their defaults, by operation. An implementation may lack any of them.
 
 `cached_attention` has those of the cache among its own, for it is asked for together with one."""

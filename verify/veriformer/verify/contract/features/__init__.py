@@ -1,4 +1,4 @@
-"""The features of calls of every operation: the vocabulary of domains and of the conditions in findings."""
+"""Features of calls of every operation: the vocabulary of domains and of the conditions in findings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from veriformer.verify.contract.features.training import of_training
 from veriformer.verify.contract.features.values import known_once, of_values
 
 GRADIENTS = "gradients"
-"""The feature of a call that asks for gradients. A call in a dtype has the dtype's name as a feature."""
+"""Feature of a call that asks for gradients. A call in a dtype has the dtype's name as a feature."""
 
 _SOURCES = (
     *(of_attention, of_losses, of_layers, of_positions, of_training, of_generation),
@@ -28,7 +28,7 @@ _SOURCES = (
 
 @cache
 def features(operation: str) -> tuple[Feature, ...]:
-    """Every feature of calls of an operation, what is its own before what all have; names are given once."""
+    """Return the features of calls of an operation, specific ones before general ones; names are unique."""
     found: dict[str, Feature] = {}
     for source in _SOURCES:
         for feature in source(operation):
@@ -38,21 +38,21 @@ def features(operation: str) -> tuple[Feature, ...]:
 
 @cache
 def feature(operation: str, name: str) -> Feature | None:
-    """The feature of this name; None where there is none, as for ``gradients`` and dtypes."""
+    """Return the feature of this name; None if there is none, as for ``gradients`` and dtypes."""
     return next((one for one in features(operation) if one.name == name), None)
 
 
 def present(
     operation: str, arguments: Arguments, *, dtype: str | None = None, gradients: bool = False
 ) -> frozenset[str]:
-    """The names of the features that a call has; dtype: the record name of the format it is made in."""
+    """Return the names of the features that a call has; dtype: the record name of the format it is made in."""
     with known_once():
         names = {one.name for one in features(operation) if one.present(arguments)}
     return frozenset(names | ({dtype} if dtype else set()) | ({GRADIENTS} if gradients else set()))
 
 
 def weight_of(operation: str, names: Iterator[str] | frozenset[str]) -> Weight:
-    """What is at stake where only calls with all of these go wrong: the least ordinary of them says it."""
+    """Return the severity if only calls with all of these features go wrong: that of the least ordinary one."""
     weights = {one.weight for one in (feature(operation, name) for name in names) if one is not None}
     return next((weight for weight in (Weight.LEAK, Weight.FRAGILE) if weight in weights), Weight.WRONG)
 

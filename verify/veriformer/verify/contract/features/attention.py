@@ -122,7 +122,7 @@ def _windows() -> tuple[Named, ...]:
 
 
 def seen(a: Arguments) -> Any:
-    """Which query sees which key, [B, H, n_q, n_k], by mask, causality and window; a bias of −inf hides nothing."""
+    """Return the visible pairs, [B, H, n_q, n_k], by mask, causality and window; a bias of −inf hides nothing."""
     b, h, n_q, _ = a["q"].shape
     n_k = a["k"].shape[2]
     options = {key: a[key] for key in ("mask", "is_causal", "window") if a.get(key) is not None}
@@ -180,7 +180,7 @@ def _counted() -> tuple[Named, ...]:
 
 
 def _sees_no_token(a: Arguments) -> bool:
-    """Whether padding, causality or both leave some query nothing, such as a token of padding on the left."""
+    """Return whether some query sees no key because of padding, causality or both, as with padding on the left."""
     x, mask, context = a["x"], a.get("attention_mask"), a.get("context")
     keys = (x if context is None else context).shape[:2]
     real = torch.ones(keys, dtype=torch.bool) if mask is None else mask.bool()

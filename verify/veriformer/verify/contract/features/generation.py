@@ -12,7 +12,7 @@ from veriformer.verify.contract.features.making import Named, fragile, ordinary
 
 
 def of_generation(operation: str) -> Iterator[Feature]:
-    """What beams, texts and caches may be asked for."""
+    """Yield the features of calls of beam search, tokenizers and caches."""
     if operation == "beam_search":
         yield from ordinary(operation, *_beams())
     if operation in ("bpe_train", "bpe_encode", "unigram_segment"):
@@ -41,7 +41,7 @@ def _text(a: Arguments) -> str:
 
 
 def _runs_out(a: Arguments) -> bool:
-    """Whether no pair is left before all merges are learned that are asked for."""
+    """Return whether training runs out of pairs before ``num_merges`` merges are learned."""
     return len(bpe_train(a["texts"], a["num_merges"])) < int(a["num_merges"])
 
 
@@ -57,7 +57,7 @@ def _caches() -> tuple[Named, ...]:
 
 
 def _reordered(actions: Sequence[str]) -> bool:
-    """Whether tokens are kept, reordered and then shown."""
+    """Return whether an update follows a reorder of a cache that held tokens."""
     kept = moved = False
     for action in actions:
         if action == "update" and moved:
@@ -68,7 +68,8 @@ def _reordered(actions: Sequence[str]) -> bool:
 
 
 def _underflows(a: Arguments) -> bool:
-    """Whether some piece, or the text however it is cut, is so unlikely that its probability is no normal number."""
+    """Return whether the probability of some piece, or of every segmentation of the text, is below the normal
+    numbers."""
     known = {piece: x for piece, x in a["log_probs"].items() if x != -math.inf and piece}
     of_text = len(a["text"]) * max((x / len(piece) for piece, x in known.items()), default=0.0)  # at most
     return bool(min((of_text, *known.values())) < math.log(sys.float_info.min))

@@ -9,7 +9,7 @@ from veriformer.verify.contract.features.making import Named, fragile, ordinary
 
 
 def of_layers(operation: str) -> Iterator[Feature]:
-    """What a layer may be given beside its rows."""
+    """Yield the features of calls of layers: affine parameters, experts, dropout, repeated ids, widths."""
     if operation in ("layer_norm", "rms_norm"):
         yield from ordinary(operation, *_affine())
         yield from fragile(operation, ("rows of one entry", lambda a: a["x"].shape[-1] == 1))

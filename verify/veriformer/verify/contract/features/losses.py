@@ -13,11 +13,11 @@ _TARGETS = {"cross_entropy": "target", "perplexity": "target", "masked_lm_loss":
 _FILTERS = ("top_k_filter", "top_p_filter", "greedy")
 
 COLD = 0.01
-"""Temperatures below this make every choice certain; nobody samples at them."""
+"""Temperature below which every choice is certain; nobody samples at one."""
 
 
 def of_losses(operation: str) -> Iterator[Feature]:
-    """Targets by class and by probability, ignored ones, few and many classes; the axis of a softmax."""
+    """Yield the features of targets by class and by probability, ignored ones, classes, and the axis of a softmax."""
     if operation in _TARGETS:
         yield from ordinary(operation, *_targets(_TARGETS[operation]))
         yield from fragile(operation, *_degenerate(_TARGETS[operation]))
@@ -40,13 +40,13 @@ def _certain(a: Arguments) -> bool:
 
 
 def _on_edge(a: Arguments) -> bool:
-    """Whether some sample's confidence is a multiple of the width of a bin, 0 and 1 among them."""
+    """Return whether some sample's confidence is a multiple of the bin width, 0 and 1 among them."""
     place = a["probs"].double().max(-1).values * a.get("num_bins", 15)
     return bool((place == place.round()).any())
 
 
 def ignored(a: Arguments, name: str) -> torch.Tensor:
-    """Which targets do not count."""
+    """Return the mask of targets that equal ``ignore_index``."""
     return torch.as_tensor(a[name] == a.get("ignore_index", -100))
 
 

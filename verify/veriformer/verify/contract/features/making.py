@@ -1,4 +1,4 @@
-"""How features are made: names, conditions on arguments, and a condition that does not apply is not met."""
+"""Constructors of features from names and conditions; a condition that does not apply is false."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from veriformer.verify.contract.feature import Arguments, Feature
 
 Condition = Callable[[Arguments], bool]
 Named = tuple[str, Condition]
-"""A feature before it is known of which operation: its name and its condition."""
+"""Name and condition of a feature, without its operation."""
 
 
 def ordinary(operation: str, *named: Named) -> Iterator[Feature]:
-    """Features whose failure is plainly wrong; an implementation may refuse such calls."""
+    """Return features whose failure is plainly wrong; an implementation may refuse such calls."""
     return (Feature(name=name, operation=operation, present=met(present)) for name, present in named)
 
 
 def fragile(operation: str, *named: Named, optional: bool = True) -> Iterator[Feature]:
-    """Features of degenerate or extreme calls."""
+    """Yield features of degenerate or extreme calls."""
     for name, present in named:
         yield Feature(name=name, operation=operation, present=met(present), weight=Weight.FRAGILE, optional=optional)
 
 
 def leaking(operation: str, *named: Named) -> Iterator[Feature]:
-    """Features of what must not be seen."""
+    """Return features of hidden values, which may not influence a result."""
     return (Feature(name=name, operation=operation, present=met(p), weight=Weight.LEAK) for name, p in named)
 
 
 def demanded(operation: str, *named: Named) -> Iterator[Feature]:
-    """Features of ordinary values, which nobody may refuse."""
+    """Return features of ordinary values; no implementation may refuse such calls."""
     return (Feature(name=name, operation=operation, present=met(p), optional=False) for name, p in named)
 
 
 def met(condition: Condition) -> Condition:
-    """The same condition, not met where the call has no such argument or one of another kind."""
+    """Return the condition, false for a call that lacks the argument or has one of another kind."""
 
     def present(arguments: Arguments) -> bool:
         try:
@@ -49,15 +49,15 @@ def met(condition: Condition) -> Condition:
 
 
 def on(name: str, test: Callable[[Any], Any]) -> Condition:
-    """A condition on one argument."""
+    """Return a condition on one argument."""
     return lambda a: bool(test(a[name]))
 
 
 def number(value: Any) -> bool:
-    """Whether this is a number of Python or NumPy."""
+    """Return whether the value is a number of Python or NumPy, bool excepted."""
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
 def article(name: str) -> str:
-    """The name with its article."""
+    """Return the name with its article."""
     return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"

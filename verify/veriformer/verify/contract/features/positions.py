@@ -9,11 +9,11 @@ from veriformer.verify.contract.feature import Arguments, Feature
 from veriformer.verify.contract.features.making import Named, fragile, ordinary
 
 TABLES = tuple(2**k for k in (7, 9, 10, 11, 12, 13, 15, 17))
-"""For how many positions public code makes its tables of angles."""
+"""Usual lengths of precomputed tables of angles in public code."""
 
 
 def of_positions(operation: str) -> Iterator[Feature]:
-    """What positions and encodings of them may be."""
+    """Yield the features of calls of positional encodings, biases, masks and buckets."""
     if operation == "rope":
         yield from ordinary(operation, *_rope())
         yield from fragile(operation, ("d_k = 2", lambda a: a["x"].shape[-1] == 2))

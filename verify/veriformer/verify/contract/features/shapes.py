@@ -35,20 +35,20 @@ TENSORS: dict[str, tuple[str, ...]] = {
     "t5_relative_position_bucket": ("relative_position",),
     "beam_search": ("start",),
 }
-"""The tensors of a call, the one that it is about first."""
+"""Tensor arguments of every operation, the main one first."""
 
 PARAMETERS = frozenset({"w1", "b1", "w2", "b2", "w_q", "w_k", "w_v", "w_o", "w_gate", "w_up", "w_down", "router"})
-"""Those whose sizes follow from others: of them only strides and values are told."""
+"""Tensors whose sizes follow from others: they have features of strides and values alone."""
 
 INTEGERS = frozenset({"ids", "labels", "target", "positions", "relative_position", "attention_mask", "start"})
-"""Those that may hold integers."""
+"""Tensors that may hold integers."""
 
 _RANKS = range(1, 6)
 _LENGTHS = (64, 128, 1024)
 
 
 def of_shapes(operation: str) -> Iterator[Feature]:
-    """Rank, size and strides of every tensor."""
+    """Yield the features of rank, size and strides of every tensor."""
     for name in TENSORS.get(operation, ()):
         yield from ordinary(operation, *_strides(name))
         if name not in PARAMETERS:
@@ -110,7 +110,7 @@ def _more_rows(name: str, size: int) -> Condition:
 
 
 def _several(name: str) -> tuple[Named, ...]:
-    """How many there are of what is computed apart."""
+    """Return the features of several rows, tokens or batch elements, which are computed independently."""
     return (
         (f"more than one row of {name}", _more_rows(name, 1)),
         (f"more than one token in {name}", on(name, lambda x: x.shape[-2] > 1)),
@@ -133,7 +133,7 @@ def _strides(name: str) -> tuple[Named, ...]:
 
 
 def _viewed(x: torch.Tensor, shape: tuple[int, ...]) -> bool:
-    """Whether the tensor may be seen under another shape without a copy."""
+    """Return whether ``x.view(shape)`` needs no copy; true for empty tensors and too few axes."""
     if x.ndim < len(shape) or not x.numel():
         return True
     try:
@@ -144,7 +144,8 @@ def _viewed(x: torch.Tensor, shape: tuple[int, ...]) -> bool:
 
 
 def _transposed(x: torch.Tensor) -> bool:
-    """Whether another axis than the last is the innermost one, without gaps: a copy in another format keeps that."""
+    """Return whether another axis than the last is innermost, without gaps: a copy in another dtype keeps such
+    strides."""
     order = sorted(range(x.ndim), key=x.stride, reverse=True)
     return x.ndim > 1 and x.shape[-1] > 1 and x.stride(-1) > 1 and x.permute(order).is_contiguous()
 

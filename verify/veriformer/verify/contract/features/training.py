@@ -14,7 +14,7 @@ _SCHEDULES = ("warmup", "warmup_cosine", "noam")
 
 
 def of_training(operation: str) -> Iterator[Feature]:
-    """What a training loop may ask for."""
+    """Yield the features of calls of optimizers, schedules, clipping and accumulation."""
     if operation in OPTIMIZERS:
         yield from ordinary(operation, *_optimizers())
         yield from fragile(operation, ("zero gradients", lambda a: any(bool((g == 0).all()) for g in a["grads"])))

@@ -17,11 +17,11 @@ from veriformer.verify.contract.features.shapes import INTEGERS, PARAMETERS, TEN
 _LEARNED = PARAMETERS | {"weight", "bias"}
 
 CHOOSING = frozenset({"top_k_filter", "top_p_filter", "greedy", "expected_calibration_error"})
-"""Operations in which larger values are chosen among others: equal ones are degenerate input for these alone."""
+"""Operations in which larger values are chosen among others: for these alone, ties are degenerate input."""
 
 
 def of_values(operation: str) -> Iterator[Feature]:
-    """Signs, ties and extremes of every floating tensor; nobody may refuse them, but for inf and NaN."""
+    """Yield the features of signs, ties and extremes of every floating tensor; only inf and NaN may be refused."""
     probabilities = {"target"} if operation in ("cross_entropy", "mse_loss") else set()
     for name in (name for name in TENSORS.get(operation, ()) if name not in INTEGERS - probabilities | {"mask"}):
         yield from demanded(operation, *_signs(name))
@@ -35,30 +35,30 @@ def of_values(operation: str) -> Iterator[Feature]:
 
 @dataclass
 class Facts:
-    """What the values of a floating tensor are asked for, each found out once."""
+    """Lazily computed statistics of the values of a floating tensor."""
 
     x: torch.Tensor
 
     @cached_property
     def known(self) -> torch.Tensor:
-        """The finite ones, in one row."""
+        """Finite values, flattened."""
         finite = self.x.isfinite()
         return self.x.reshape(-1) if bool(finite.all()) else self.x[finite]
 
     @cached_property
     def largest(self) -> float:
-        """The largest size of a finite one; 0 where there is none."""
+        """Largest magnitude of a finite value; 0 without any."""
         return float(self.known.abs().max()) if self.known.numel() else 0.0
 
     @cached_property
     def least(self) -> float:
-        """The smallest size of a finite one that is not 0; infinite where there is none."""
+        """Smallest nonzero magnitude of a finite value; infinite without any."""
         sizes = self.known.abs()
         return float(torch.where(sizes > 0, sizes, torch.inf).min()) if sizes.numel() else math.inf
 
     @property
     def square_root_of_tiny(self) -> float:
-        """Below it a square is less than the smallest normal number."""
+        """√tiny of the dtype: squares of smaller numbers are subnormal."""
         return float(torch.finfo(self.x.dtype).tiny ** 0.5)
 
 
@@ -67,7 +67,7 @@ _FACTS: dict[int, Facts] | None = None
 
 @contextlib.contextmanager
 def known_once() -> Iterator[None]:
-    """While it lasts no tensor changes, and nothing is found out twice about one."""
+    """Cache the facts of tensors within the context, in which no tensor may change."""
     global _FACTS
     before, _FACTS = _FACTS, {}
     try:
@@ -77,7 +77,7 @@ def known_once() -> Iterator[None]:
 
 
 def facts(x: torch.Tensor) -> Facts:
-    """Those of a tensor."""
+    """Return the facts of a tensor, from the cache within ``known_once``."""
     if _FACTS is None:
         return Facts(x.detach())
     if id(x) not in _FACTS:
@@ -133,7 +133,7 @@ def _constant(x: torch.Tensor) -> bool:
 
 
 SORTED = 2**16
-"""So many numbers are put in order to find equal ones: of larger tensors those in the first rows."""
+"""Number of entries that are sorted to find ties: of larger tensors, the first rows."""
 
 
 def _ties(x: torch.Tensor) -> bool:
@@ -144,7 +144,7 @@ def _ties(x: torch.Tensor) -> bool:
 
 
 LARGE = 30.0
-"""Size from which a number is large: products of a few such leave the range of half precision."""
+"""Magnitude from which a number is large: products of a few such leave the range of half precision."""
 
 
 def is_moderate(f: Facts) -> bool:
@@ -153,7 +153,7 @@ def is_moderate(f: Facts) -> bool:
 
 
 def _huge(f: Facts) -> bool:
-    """So large that a square leaves the range of the dtype."""
+    """Return whether the square of the largest magnitude overflows the dtype."""
     return f.largest > float(torch.finfo(f.x.dtype).max ** 0.5)
 
 
@@ -165,7 +165,8 @@ def _offset(x: torch.Tensor) -> bool:
 
 
 def _apart(f: Facts) -> bool:
-    """Whether two of these are so far apart that the exponential of their difference, or its square, underflows."""
+    """Return whether two values are so far apart that the exponential of their difference, or its square,
+    underflows."""
     if f.known.numel() < 2:
         return False
     return float(f.known.max()) - float(f.known.min()) > -math.log(torch.finfo(f.x.dtype).tiny) / 2
