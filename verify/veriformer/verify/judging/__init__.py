@@ -1,1 +1,1 @@
-"""One example: its call, its verdict, and the records that say what is to be judged."""
+"""Judgement of single examples: calls, references, verdicts and their records."""

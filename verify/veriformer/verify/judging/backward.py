@@ -9,24 +9,24 @@ import torch
 
 
 class _Contracted(torch.autograd.Function):
-    """The product with a cotangent, as far as a backward pass sees it: what the result gets is the cotangent itself."""
+    """Scalar whose backward pass gives the result exactly the cotangent, as that of ⟨result, cotangent⟩ does."""
 
     @staticmethod
     def forward(ctx: Any, result: torch.Tensor, cotangent: torch.Tensor) -> torch.Tensor:
-        """A number of no meaning on which the result's gradient hangs."""
+        """Return a placeholder 0 that the result's gradient depends on."""
         ctx.cotangent = cotangent
         return result.new_zeros(())
 
     @staticmethod
     def backward(ctx: Any, *_: torch.Tensor) -> tuple[torch.Tensor, None]:
-        """The cotangent, with its strides."""
+        """Return the cotangent, with its strides."""
         return ctx.cotangent, None
 
 
 def gradients(
     result: torch.Tensor, leaves: Sequence[torch.Tensor], cotangent: torch.Tensor, *, retain_graph: bool = False
 ) -> tuple[torch.Tensor, ...]:
-    """``torch.autograd.grad(result, leaves, cotangent)``; zeros where a leaf is not used.
+    """Return ``torch.autograd.grad(result, leaves, cotangent)``, with zeros for unused leaves.
 
     Given a cotangent, that function loads SymPy to compare shapes that may be symbolic: seconds in every process, of
     which a run has several. From a number without one it does not.

@@ -1,4 +1,4 @@
-"""A check binds one Hypothesis property to one requirement on one operation."""
+"""Check: one Hypothesis property bound to one requirement on one operation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from veriformer.verify.targets.target import Target
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """A property and what it is evidence for.
+    """Property test of one requirement.
 
     property_test: judges one example through its Trial; raises Violation, or returns.
     dtypes: record names of the formats it is judged in.
@@ -36,10 +36,10 @@ class Check:
 
     @property
     def operation(self) -> str:
-        """The operation judged."""
+        """Name of the judged operation."""
         return self.requirement.operation
 
     @property
     def positional(self) -> tuple[str, ...]:
-        """The operation's positional arguments; whole models are asked in ways of their own, by name."""
+        """Positional arguments of the operation; none for whole models, whose drivers take them by name."""
         return POSITIONAL.get(self.operation, ())

@@ -1,4 +1,4 @@
-"""Calls of a target whose signature requires what the contract lets a caller leave out."""
+"""Completion of calls of a target whose signature requires arguments that are optional in the contract."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import torch
 from veriformer.verify.contract.signatures import OPTIONAL
 
 _NEUTRAL: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {"weight": torch.ones_like, "bias": torch.zeros_like}
-"""By argument, what says the same as leaving it out, for rows of the length of these."""
+"""Neutral values by argument, equal to leaving it out: constructors from a tensor of the rows' length."""
 
 _NORMS = ("layer_norm", "rms_norm")
 
 
 def completed(operation: str, arguments: Mapping[str, Any], required: Collection[str]) -> Mapping[str, Any]:
-    """The same call with every required argument in it: where it was left out, with what is equal to that."""
+    """Return the call with every missing required argument filled in: with its neutral value or its default."""
     missing = [name for name in required if arguments.get(name) is None]
     return {**arguments, **{name: _silent(operation, name, arguments) for name in missing}} if missing else arguments
 
 
 def without(operation: str, required: Collection[str]) -> dict[str, str]:
-    """By feature what is not provided where these arguments are required: calls that leave them out."""
+    """Return, by feature, why calls that leave out a required argument whose default is None are not provided."""
     options = OPTIONAL.get(operation, {})
     said = "the signature requires it"
     return {f"the default of {name}": said for name in options if name in required and options[name] is None}

@@ -1,4 +1,4 @@
-"""Arguments of a call, copied for the target and lifted for a formula."""
+"""Copies of arguments for the target, and their conversion for formulas."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from veriformer.verify.scripts.script import Seed
 
 
 def fresh(value: Any, leaf: bool) -> Any:
-    """A copy that the target may do with as it likes: the same values and strides, a new generator for a seed."""
+    """Return a copy that the target may modify: equal values and strides, a new generator for a seed."""
     if isinstance(value, Seed):
         return value.generator()
     if isinstance(value, torch.Tensor):
@@ -34,7 +34,8 @@ def _copy(value: torch.Tensor) -> torch.Tensor:
 
 
 def plain(value: Any) -> Any:
-    """A result whose tensors are torch.Tensor itself: what a subclass overrides would answer for the target.
+    """Return a result with its tensors as plain torch.Tensor, so that no override of a subclass takes part in the
+    verdict.
 
     Subclasses that hold their numbers elsewhere stay what they are.
     """
@@ -48,13 +49,13 @@ def plain(value: Any) -> Any:
 
 
 def array(tensor: torch.Tensor) -> Floats:
-    """A tensor as a float64 array, which holds every value of the four dtypes exactly."""
+    """Return a tensor as a float64 array, which holds every value of the four dtypes exactly."""
     values: Floats = tensor.detach().to("cpu", torch.float64).resolve_neg().numpy()
     return values
 
 
 def lifted(value: Any, xp: Any) -> Any:
-    """A value for a formula: floating tensors in the arithmetic, masks and ids as NumPy arrays."""
+    """Convert a value for a formula: floating tensors into the arithmetic, masks and ids into NumPy arrays."""
     if isinstance(value, torch.Tensor):
         return xp.asarray(array(value)) if value.is_floating_point() else value.detach().cpu().resolve_neg().numpy()
     if isinstance(value, list | tuple) and any(isinstance(item, torch.Tensor) for item in value):

@@ -1,4 +1,4 @@
-"""A violation as the record of its example: arguments, numbers and a script."""
+"""Conversion of a violation into a Counterexample: arguments, numbers and a script."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from veriformer.verify.scripts.script import describe, script, within_bound
 from veriformer.verify.targets.target import Target
 
 SHOWN = 16
-"""Entries that the script of a large result judges."""
+"""Maximum number of entries that the script of a large result judges."""
 
 
 def size(trial: Trial) -> int:
-    """How many numbers the tensors of all calls of an example have together."""
+    """Return the total number of entries of the tensor arguments of all calls of an example."""
     values = [value for call in trial.calls for value in call.arguments.values()]
     flat = [item for value in values for item in (value if isinstance(value, list | tuple) else [value])]
     return sum(item.numel() for item in flat if isinstance(item, torch.Tensor))
@@ -36,7 +36,7 @@ def ordinary(trial: Trial) -> bool:
 
 
 def numbers(x: object) -> object:
-    """Arrays as nested lists."""
+    """Convert arrays to nested lists."""
     return x.tolist() if isinstance(x, np.ndarray) else x
 
 
@@ -51,7 +51,7 @@ def _judged(violation: Violation) -> list[str]:
 
 
 def counterexample(row: CheckRun, target: Target, violation: Violation, trial: Trial) -> Counterexample:
-    """The record of an example that was a violation."""
+    """Return the record of a violation: arguments, numbers and script."""
     title = f"{row.key} on {target.spec}: {violation}".replace('"""', "'''").replace("\\", "/")
     observed, exact, bound = (numbers(x) for x in (violation.observed, violation.exact, violation.bound))
     lines = [*violation.lines, *(_judged(violation) if violation.expression else [])] or ["raise SystemExit(0)"]

@@ -1,4 +1,4 @@
-"""Which sizes were large in an example: alone, with another, with an option, with strides."""
+"""Coverage of large sizes in an example: alone, in pairs, with an option, with strides."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import torch
 from veriformer.verify.contract.signatures import OPTIONAL
 
 LARGE = 64
-"""An axis is told as large above this, the width of most heads and tiles."""
+"""Size above which an axis counts as large, the width of most heads and tiles."""
 
 
 class Coverage:
-    """What one example has covered, each pair once; counts: those of the whole row, by words such as "n_k > 64"."""
+    """Coverage of one example, each pair counted once; counts: those of the whole row, by words such as "n_k > 64"."""
 
     def __init__(self, counts: Counter[str]) -> None:
         self.counts = counts
@@ -24,12 +24,12 @@ class Coverage:
         self._told: set[str] = set()
 
     def sizes(self, found: Mapping[str, int]) -> None:
-        """Sizes that were drawn together."""
+        """Count the large axes, and their pairs, among sizes that were drawn together."""
         self._axes = sorted(f"{name} > {LARGE}" for name, size in found.items() if size > LARGE)
         self._tell(*self._axes, *(" and ".join(pair) for pair in combinations(self._axes, 2)))
 
     def call(self, operation: str, arguments: Mapping[str, Any]) -> None:
-        """The options and the strides of a call of these sizes."""
+        """Count each large axis with the options and the strides of a call."""
         if not self._axes:
             return
         given = [name for name in OPTIONAL.get(operation, {}) if arguments.get(name) is not None]

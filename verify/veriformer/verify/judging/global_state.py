@@ -1,4 +1,4 @@
-"""State of the whole process that a target must leave alone: what it changes is put back, and told."""
+"""Guards of process-wide state: changes that a target makes are undone and reported."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class _Watched:
-    """One piece of state. read: what is compared, by ``same``; keep: what putting it back takes, where that is more."""
+    """Watched state of the process. read: the value that ``same`` compares; keep: the value that ``restore`` needs, if
+    another."""
 
     name: str
     read: Callable[[], Any]
@@ -37,11 +38,11 @@ class _Watched:
 
 
 _COMPILING = 2000
-"""PyTorch's compiler raises the limit of recursion to this wherever it is lower (``torch/_inductor/compile_fx.py``)."""
+"""Recursion limit that PyTorch's compiler sets wherever it is lower (``torch/_inductor/compile_fx.py``)."""
 
 
 def _as_deep(now: int, before: int) -> bool:
-    """Whether a limit of recursion is what it was, or no more than what compiling needs."""
+    """Return whether a recursion limit is unchanged, or was raised to no more than ``_COMPILING``."""
     return now == before or before < now <= _COMPILING
 
 
@@ -108,7 +109,7 @@ _COMPARING = {
     ),
     np: ("isnan", "isfinite", "isinf", "array_equal", "allclose", "abs", "where", "maximum", "all", "any"),
 }
-"""What the suite, a script or a target compares numbers with: a target that replaces one judges itself."""
+"""Functions with which the suite, a script or a target compares numbers: a target that replaces one judges itself."""
 
 _CLOCKS = ("time", "monotonic", "perf_counter", "process_time", "thread_time")
 _TELLING_TIME = {time: ("sleep", *_CLOCKS, *(f"{name}_ns" for name in _CLOCKS))}
@@ -117,7 +118,7 @@ _NOTHING = object()
 
 
 def _functions(name: str, of: Mapping[Any, tuple[str, ...]]) -> _Watched:
-    """Functions that may be replaced, by their owners."""
+    """Return the watched state of replaceable functions, given by their owners."""
     places = tuple((owner, name) for owner, names in of.items() for name in names)
     spaces = tuple((vars(owner), name) for owner, name in places)  # they show what is set later
 
@@ -190,15 +191,15 @@ _MODES = (
 _SEED = _Watched("the seed of PyTorch's generator", torch.initial_seed, torch.set_rng_state, torch.get_rng_state)
 
 OF_CALLS = (*_MODES, _DIRECTORY, _SEED)
-"""What is watched over one call. Python's and NumPy's generators are put back by Hypothesis, example by example."""
+"""State watched during a call. Python's and NumPy's generators are restored by Hypothesis, example by example."""
 
 OF_ROWS = (*_MODES, _DIRECTORY)
-"""What is watched over one row and over loading; the suite itself seeds rows."""
+"""State watched during a row and during loading; the suite itself seeds rows."""
 
 
 @contextlib.contextmanager
 def guarded(watched: tuple[_Watched, ...], tell: Tell) -> Iterator[None]:
-    """Put back whatever of this changes inside, and tell its name.
+    """Restore the watched state that changed within the context, and report its name.
 
     A copy of the process that was forked inside, and would go on as if it were the process itself, ends here. Where
     the time of a row ends inside, nothing is told: who was about to put something back may have been stopped in it.
@@ -223,7 +224,8 @@ def guarded(watched: tuple[_Watched, ...], tell: Tell) -> Iterator[None]:
 
 @contextlib.contextmanager
 def streams() -> Iterator[None]:
-    """Standard output and standard error of Python that lead nowhere and may be closed; their descriptors are kept."""
+    """Redirect Python's standard output and error to the null device, where they may be closed; keep their descriptors
+    open."""
     before = sys.stdout, sys.stderr
     with open(os.devnull, "w") as nowhere, open(os.devnull, "w") as too:
         sys.stdout, sys.stderr = nowhere, too
@@ -247,7 +249,7 @@ def _open(descriptor: int) -> None:
 
 @contextlib.contextmanager
 def environment(tell: Tell) -> Iterator[None]:
-    """The same for variables of the environment that were set already; libraries add their own when first used."""
+    """Restore environment variables that were set before, and report changes; variables that libraries add may stay."""
     before = dict(os.environ)
     try:
         yield

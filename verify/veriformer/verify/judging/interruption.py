@@ -1,22 +1,23 @@
-"""What ends a row, or its examples, and no target can say."""
+"""Exceptions that end a row, or its examples, and that no target can raise."""
 
 from __future__ import annotations
 
 
 class Ended(BaseException):  # (not an Exception, so that neither target nor Hypothesis can swallow it)
-    """No further example is run."""
+    """End of a row's examples: no further one is run."""
 
 
 class RowTimeout(Ended):
-    """The row took longer than it may."""
+    """Excess of the row's time limit."""
 
 
 class Interrupted(KeyboardInterrupt):
-    """The person at the keyboard wants the run to end."""
+    """Ctrl-C of the user, which ends the run."""
 
 
 def ending(error: BaseException) -> BaseException:
-    """What was being passed on when an error was raised, as by Hypothesis that is ended; else the error itself."""
+    """Return the Ended or Interrupted in the context chain of an error, as Hypothesis hides it; else the error
+    itself."""
     found: BaseException | None = error
     while found is not None and not isinstance(found, (Ended, Interrupted)):
         found = found.__context__

@@ -1,4 +1,4 @@
-"""Keeping a target that hangs or takes everything from costing more than its own row."""
+"""Limits on the time and memory of a row, so that a target that hangs or exhausts them costs no other row."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from veriformer.cluster.stopwatch import Stopwatch
 from veriformer.verify.judging.interruption import Interrupted, RowTimeout
 
 _MOMENT = 0.002
-"""Seconds until it is asked again whether Hypothesis is at work."""
+"""Seconds between checks of whether Hypothesis is on the stack."""
 
 _PATIENCE = 1.0
-"""Seconds for which Hypothesis is waited for; a target may use it too, and hang in what it calls."""
+"""Seconds to wait for Hypothesis to return; a target may use it too, and hang within it."""
 
 MOST = 4.0
-"""How often the time may pass by the clock for a process that is kept waiting, where the system does not say for how
-long it was."""
+"""Maximum wall-clock time, as a multiple of the limit, of a process that was kept waiting, where the system does not
+say for how long."""
 
 
 @contextlib.contextmanager
@@ -75,7 +75,8 @@ def time_limit(seconds: float, *, may_kill: bool) -> Iterator[None]:
 
 
 def _within_hypothesis(frame: FrameType | None) -> bool:
-    """Whether Hypothesis, or what it calls of others, is at work, rather than code of ours or of the target."""
+    """Return whether the innermost frame of Hypothesis or of this suite is Hypothesis's: it, or code it calls, is
+    running."""
     while frame is not None:
         package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
         if package in ("hypothesis", "veriformer"):
@@ -86,7 +87,7 @@ def _within_hypothesis(frame: FrameType | None) -> bool:
 
 @contextlib.contextmanager
 def _deadline(seconds: float) -> Iterator[Callable[[], None]]:
-    """End the process after so many seconds, counted anew whenever the function is called that this gives."""
+    """End the process after this many seconds, counted anew whenever the yielded function is called."""
     with open(os.devnull, "w") as nowhere:
 
         def renew() -> None:
@@ -100,7 +101,7 @@ def _deadline(seconds: float) -> Iterator[Callable[[], None]]:
 
 
 def run_and_leave(main: Callable[[], int]) -> NoReturn:
-    """Run what a process is for, and end it at once, whatever threads and handlers a target has left in it."""
+    """Run the main function of a process and exit at once, whatever threads and handlers a target has left."""
     status = 1
     try:
         status = main()
@@ -113,7 +114,8 @@ def run_and_leave(main: Callable[[], int]) -> NoReturn:
 
 
 def limit_memory(gib: float) -> None:
-    """Let this process map so many GiB more than it has mapped by now; an allocation beyond it raises in the target."""
+    """Limit the address space to this many GiB beyond the current mapping; an allocation beyond raises in the
+    target."""
     pages = int(Path("/proc/self/statm").read_text().split()[0]) if Path("/proc/self/statm").exists() else 0
     mapped = pages * resource.getpagesize()
     _, hard = resource.getrlimit(resource.RLIMIT_AS)

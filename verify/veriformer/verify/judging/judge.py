@@ -1,8 +1,7 @@
-"""The judge: ``|got − exact| / bound`` per element, and nothing else.
+"""Judgement of results: ``|got − exact| / bound ≤ 1`` per element, and nothing else.
 
-A violation is raised, never returned, so that no caller can drop it. A reference that could not tell right from
-wrong (empty,
-constant, or with a bound as large as the values) is judged all the same but counted as not exercised.
+A violation is raised, never returned, so that no caller can drop it. A reference that could not tell right from wrong
+(empty, constant, or with a bound as large as the values) is judged all the same but counted as not exercised.
 """
 
 from __future__ import annotations
@@ -21,16 +20,16 @@ Bools = NDArray[np.bool_]
 Indices = NDArray[np.intp]
 
 NO_NUMBER = "is not finite"
-"""How a violation ends that says no more than that entries are NaN or infinite."""
+"""Ending of the message of a violation that only says that entries are NaN or infinite."""
 
 
 class Violation(Exception):  # (a finding about the target, not an error of ours)
-    """The implementation breaks a requirement, with the evidence.
+    """Evidence that the implementation breaks a requirement.
 
     lines: Python lines that repeat the verdict on the variables of a reproducing script; they end in ``SystemExit``.
-    about: the quantity that was judged, or the property required, the same for every example of one kind of failure.
-    expression: where a quantity left its bound, what computes it in the script; the lines that judge it follow from
-    that, and are written once the smallest example is known.
+    about: the quantity that was judged, or the property required, equal for every example of one kind of failure.
+    expression: the script's expression of a quantity that left its bound; the lines that judge it follow from that, and
+        are written once the smallest example is known.
     """
 
     def __init__(
@@ -53,21 +52,21 @@ class Violation(Exception):  # (a finding about the target, not an error of ours
 
 
 class HarnessError(Exception):
-    """The suite itself went wrong: a reference that is NaN, shapes of the spec's own that do not match."""
+    """Error of the suite itself: a reference that is NaN, shapes of the spec's own that do not match."""
 
 
 class Undefined(HarnessError):
-    """The mathematics has no value for a call, which was admitted all the same."""
+    """Undefined value of the formula for an admitted call."""
 
 
 class Reference:
-    """What the mathematics says, and how far from it a correct implementation may be.
+    """Reference value of a result, and the error bound of correct implementations.
 
-    exact: float64 values. bound: float64, the same shape, ``inf`` where nothing can be said.
-    narrow: a bound that suffices and may be smaller; where it holds, ``bound`` is never computed.
+    exact: float64 values. bound: float64 of equal shape, ``inf`` where no bound is known.
+    narrow: a sufficient bound that may be smaller; where it holds, ``bound`` is never computed.
     scale: the size against which a bound counts as vacuous; by default the largest exact magnitude.
-    constant: whether a reference with one value everywhere is what the law is about.
-    widen: what gives ``bound``, where another one is given first.
+    constant: whether the law is about a reference with one value everywhere.
+    widen: computes ``bound``, where the one given is only ``narrow``.
     """
 
     def __init__(
@@ -91,7 +90,7 @@ class Reference:
 
     @cached_property
     def bound(self) -> Floats:
-        """How far from the exact values a correct implementation may be."""
+        """Error bound of correct implementations."""
         if self.widen is None:
             return self.narrow
         wide = self.widen()
@@ -99,7 +98,7 @@ class Reference:
         return wide
 
     def narrowed(self, observed: Floats) -> Reference:
-        """The same with the narrow bound where what was observed keeps it, else with the whole one."""
+        """Return a reference with the narrow bound if the observed values keep it, else with the whole bound."""
         if self.widen is None:
             return self
         narrow = Reference(self.exact, self.narrow, scale=self.scale, constant=self.constant)
@@ -109,7 +108,8 @@ class Reference:
 
     @property
     def effective(self) -> bool:
-        """Whether this reference can tell right from wrong."""
+        """True if the reference can tell right from wrong: its values vary, and some bound is 0 or below their
+        scale."""
         if self.exact.size == 0:
             return False
         finite = np.isfinite(self.exact)
@@ -121,9 +121,9 @@ class Reference:
 
 @dataclass(frozen=True)
 class SignedErrors:
-    """One example's entries: what was put in, and how far results are from the rounded value, in units of the bound.
+    """Signed errors of one example: inputs, and errors from the rounded exact value, in units of the bound.
 
-    observed: of the target; forms: of every admitted form, in plain arithmetic of the dtype. All of one length.
+    observed: errors of the target; forms: of every admitted form, in plain arithmetic of the dtype. All of one length.
     separate: whether no two entries are computed from the same rounded value, so that their errors are independent.
     """
 
@@ -135,7 +135,7 @@ class SignedErrors:
 
 @dataclass(frozen=True)
 class SquaredError:
-    """One example's mean square error as a multiple of what explains it, over so many entries."""
+    """Mean square error of one example as a multiple of the explained error, over ``entries`` entries."""
 
     multiple: float
     entries: int
@@ -143,12 +143,14 @@ class SquaredError:
 
 @dataclass
 class RunStatistics:
-    """What the judgements of one row add up to.
+    """Statistics of the judgements of one row.
 
-    worst_size: how many numbers the calls had whose worst_ratio it is, None where it is not that of one example.
+    worst_size: the number of entries of the calls that gave worst_ratio; None where it is not that of one example.
     squared_errors: by quantity, those of the examples. signed_errors: by quantity, the errors themselves, entry by
-    entry. covered: by what was large, alone or together with what, how many examples had it. remark: what is to be told
-    of a row that holds. refused: by feature, the message with which calls were refused that need not be taken.
+    entry.
+    covered: by large sizes, alone or combined, the number of examples that had them. remark: a note on a row that
+    holds.
+    refused: by feature, the message with which optional calls were refused.
     """
 
     examples: int = 0
@@ -164,7 +166,7 @@ class RunStatistics:
 
     @contextmanager
     def sized(self, size: Callable[[], int | None]) -> Iterator[None]:
-        """Keep the size of what comes nearer to its bound than all before."""
+        """Record the size of the example if its worst ratio exceeds all before."""
         before = self.worst_ratio
         try:
             yield
@@ -173,12 +175,12 @@ class RunStatistics:
                 self.worst_size = size()
 
     def note(self, ratio: float) -> None:
-        """Keep the largest ratio seen."""
+        """Record the largest ratio seen."""
         self.worst_ratio = ratio if self.worst_ratio is None else max(self.worst_ratio, ratio)
 
 
 def ratios(observed: Floats, reference: Reference) -> Floats:
-    """The ratio of error to bound per element: 0 where equal, ``inf`` where nothing finite can be compared."""
+    """Return |observed − exact| / bound per element: 0 where equal, ``inf`` where a value is not finite."""
     same = observed == reference.exact
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         ratio = np.abs(observed - reference.exact) / reference.bound

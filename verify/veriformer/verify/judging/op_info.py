@@ -1,4 +1,4 @@
-"""An operation as data: how to draw arguments for it, what the spec says of them, what it refuses.
+"""Operation records: how to draw arguments for an operation, its formulas in the spec, its invalid calls.
 
 Checks that mean the same for every operation (shape, equation, gradient, purity, layout, refusal, …) are written once,
 as functions over this record.
@@ -23,10 +23,10 @@ from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.targets.claims import Claims
 
 Formula = Callable[[Any, Mapping[str, Any]], Sequence[Any]]
-"""From the arithmetic and the lifted arguments to the values of every part of the result."""
+"""Function of the arithmetic and the lifted arguments that gives the values of every part of the result."""
 
 Vjp = Callable[[Any, Mapping[str, Any], Any], Mapping[str, Any]]
-"""From the arithmetic, the lifted arguments and the cotangent to the gradient by argument."""
+"""Vector-Jacobian product: from the arithmetic, the lifted arguments and the cotangent to the gradient by argument."""
 
 
 Index = tuple[slice, ...]
@@ -34,7 +34,7 @@ Index = tuple[slice, ...]
 
 @dataclass(frozen=True)
 class InvalidCall:
-    """A call that must be refused. names: the culprit, or the arguments that clash; the message must name one."""
+    """Call that must be refused. names: the wrong argument, or those that clash; the message must name one."""
 
     what: str
     arguments: Arguments
@@ -63,7 +63,7 @@ def _own_dtype(trial: Trial, arguments: Arguments, part: int) -> torch.dtype:
 
 @dataclass(frozen=True, kw_only=True)
 class OpInfo:
-    """What the families of checks need to know of an operation.
+    """Record of an operation for the families of checks.
 
     name: as in the contract. sample: arguments with every option that is admitted; sample_basic: the plainest call.
     formulas, vjps: the spec's first. The others are equal to it over the reals and computed otherwise; what rounding
@@ -109,19 +109,20 @@ class OpInfo:
     separate: tuple[str, ...] = ()
 
     def lift(self, trial: Trial, arguments: Arguments, xp: Any) -> dict[str, Any]:
-        """The arguments as the formulas take them, with the constants that stand for what the call leaves out."""
+        """Return the arguments as the formulas take them, with the target's constants for what the call leaves out."""
         return dict(trial.constants) | trial.lift(arguments, xp) | self.convention_kwargs(trial.claims)
 
     def dtype_is_advice(self, arguments: Arguments, part: int) -> bool:
-        """Whether another floating dtype than the promised one is no fault of this part of a result."""
+        """Return whether the floating dtype of this part of a result is advice only."""
         return self.name in dtypes.CHOSEN or self.advised_dtype(arguments, part)
 
     def differentiable(self, arguments: Arguments) -> tuple[str, ...]:
-        """The arguments of this call that have a gradient."""
+        """Return the names of the arguments of this call that have a gradient."""
         return tuple(name for name in self.inputs if isinstance(arguments.get(name), torch.Tensor))
 
     def exact(self, trial: Trial, arguments: Arguments, *, use_exact_oracle: bool = True) -> list[Reference]:
-        """What every part of the result must be. use_exact_oracle: for fp64, else float64 with wider bounds."""
+        """Return the references of all parts of the result. use_exact_oracle: for fp64, else float64 with wider
+        bounds."""
         found = self._references(
             trial, arguments, lambda formula, xp, lifted: list(formula(xp, lifted)), self.formulas, use_exact_oracle
         )
@@ -130,7 +131,7 @@ class OpInfo:
     def exact_gradients(
         self, trial: Trial, arguments: Arguments, cotangent: torch.Tensor, *, use_exact_oracle: bool = True
     ) -> dict[str, Reference]:
-        """What the gradient of every differentiable argument must be."""
+        """Return the reference of the gradient of every differentiable argument."""
         names = self.differentiable(arguments)
 
         def listed(vjp: Vjp, xp: Any, lifted: Mapping[str, Any]) -> list[Any]:
@@ -163,7 +164,7 @@ class OpInfo:
 def _widening(
     found: list[Reference], xp: RunningError, values_of: Callable[[int, RunningError], list[Any]], forms: int
 ) -> list[Reference]:
-    """The same references, whose bounds are widened to those of the other forms when one is asked for."""
+    """Return the references with bounds that widen on demand to the largest of all forms."""
 
     @functools.cache
     def wide() -> list[Floats]:
@@ -185,7 +186,7 @@ def _widening(
 
 
 def _judged(reference: Reference, unjudged: Bools | None) -> Reference:
-    """The same reference, with nothing said of these entries."""
+    """Return the reference with an infinite bound on the unjudged entries."""
     if unjudged is None:
         return reference
     return Reference(reference.exact, np.where(unjudged, np.inf, reference.bound), constant=True)
@@ -202,7 +203,7 @@ def _reference(xp: RunningError, x: Any) -> Reference:
 
 
 def _wider(before: Floats, xp: RunningError, x: Any) -> Floats:
-    """The bound of another form, where that is larger; none where the form breaks down."""
+    """Return the larger of the bound and that of another form; infinite where the form breaks down."""
     value, bound = xp.judgeable(x)
     broken = np.isnan(value) | np.isnan(bound)
     wide: Floats = np.where(broken, np.inf, np.fmax(before, bound))

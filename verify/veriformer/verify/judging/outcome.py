@@ -1,4 +1,4 @@
-"""What one call of the target gave, and the expressions that give it again in a script."""
+"""Outcome of a call of the target, and the expressions that reproduce it in a script."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from veriformer.verify.judging.judge import Violation
 
 
 class NoGradient(Exception):
-    """The target claims to have no gradients: the example ends here, and what was judged before stands."""
+    """Claimed absence of gradients: the example ends here, and what was judged before stands."""
 
 
 @dataclass(frozen=True)
 class Observation:
-    """A tensor that came from the target, and the Python expression that gives it again in a script."""
+    """Tensor from the target, and the Python expression that reproduces it in a script."""
 
     value: torch.Tensor
     expression: str
@@ -26,7 +26,7 @@ class Observation:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one call of the target gave: its result and the gradients that were asked for."""
+    """Outcome of a call of the target: its result and the gradients that were asked for."""
 
     name: str
     value: Any
@@ -34,11 +34,11 @@ class Outcome:
 
     @property
     def result(self) -> Observation:
-        """The result, as something to judge. Raises Violation where it is not a dense tensor."""
+        """Observation of the result. Raises Violation where it is not a dense tensor."""
         return _dense(self.value, self.name, "the result")
 
     def item(self, *path: int) -> Observation:
-        """One tensor inside a result that is a tuple or a list, such as ``item(0, 2)`` for ``result[0][2]``."""
+        """Return one tensor inside a result that is a tuple or a list: ``item(0, 2)`` is ``result[0][2]``."""
         expression = self.name + "".join(f"[{i}]" for i in path)
         value = self.value
         for i in path:
@@ -50,14 +50,15 @@ class Outcome:
         return _dense(value, expression, expression.replace(self.name, "the result", 1))
 
     def gradient(self, argument: str) -> Observation:
-        """The gradient for one argument, as something to judge. Raises NoGradient where the target claims none."""
+        """Return the gradient of one argument as an observation. Raises NoGradient where the target claims none."""
         if not self.gradients:
             raise NoGradient
         return Observation(self.gradients[argument], f"{self.name}_grad_{argument}")
 
 
 def _dense(value: Any, expression: str, what: str) -> Observation:
-    """The value as something to judge. Raises Violation where it is no tensor, or one that is sparse or quantised."""
+    """Return a value as an observation. Raises Violation unless it is a dense tensor, neither sparse nor quantised nor
+    nested."""
     if not isinstance(value, torch.Tensor):
         line = f'raise SystemExit(0 if isinstance({expression}, torch.Tensor) else "not a tensor")'
         raise Violation(f"{what} is a {type(value).__name__}, not a tensor", lines=[line])

@@ -1,11 +1,11 @@
-"""What a target raised, and where in its own code."""
+"""Messages of exceptions that a target raised, with the place in its own code."""
 
 from __future__ import annotations
 
 from veriformer.verify.results.foreign import message_of, place_of
 
 _IN = "\nin "
-"""What stands before the place, on a line of its own: what is said of the exception is compared without it."""
+"""Separator before the place, on a line of its own: exceptions are compared without the place."""
 
 
 def told(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""Whether a call that failed gives the same again: what comes and goes is no matter of the arguments."""
+"""Detection of nondeterministic failures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from veriformer.verify.judging.trial import Trial
 from veriformer.verify.targets.seeding import seed_generators
 
 REPETITIONS = 40
-"""Of a call that is wrong one time in ten, all of so many are right once in seventy."""
+"""Maximum number of repetitions: of a call that is wrong one time in ten, all are right once in seventy."""
 
 SECONDS = 2.0
 
@@ -21,7 +21,8 @@ _SAID = "the same call, made {done} times, gave {others} times another result th
 
 
 def unrepeatable(trial: Trial) -> str | None:
-    """How often the last call of an example gave another result than at first, in words; None where it never did.
+    """Return a message with the number of repetitions of an example's last call that gave another result; None if none
+    did.
 
     Every repetition draws the same random numbers. What takes long is repeated less often, but once.
     """
@@ -35,7 +36,8 @@ def unrepeatable(trial: Trial) -> str | None:
 
 
 def comes_and_goes(messages: Sequence[str]) -> bool:
-    """Whether the failing rows with these messages fail by chance: in a third of them repetition gave something else.
+    """Return whether the failing rows with these messages fail by chance: in at least a third, repetition gave another
+    result.
 
     What fails seldom is not met again by every repetition.
     """

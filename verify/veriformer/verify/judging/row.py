@@ -1,4 +1,4 @@
-"""A row of a run: a check in one dtype on one device."""
+"""Row of a run: a check in one dtype on one device."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from veriformer.verify.results import Result, Status
 from veriformer.verify.targets.model_kinds import OPERATIONS
 
 _OF_MODELS = "fp64"
-"""The format in which a model is judged where it can be called in it: it tells most."""
+"""Format in which a model is judged where it can be called in it: it tells most."""
 
 
 @dataclass(frozen=True)
 class CheckRun:
-    """What is to be run."""
+    """Row of a run: a check, a dtype and a device."""
 
     check: Check
     dtype: str
@@ -23,16 +23,16 @@ class CheckRun:
 
     @property
     def key(self) -> str:
-        """The name of the row, the same in every run."""
+        """Name of the row, equal in every run."""
         return f"{self.check.requirement.slug}[{self.dtype}-{self.device}]"
 
     @property
     def group(self) -> str:
-        """Rows of one group run in order on one worker, so that prerequisites come first."""
+        """Group of the row: rows of one group run in order on one worker, so that prerequisites come first."""
         return f"{self.check.operation}-{self.dtype}"
 
     def result(self, status: Status, **fields: object) -> Result:
-        """A Result for this row."""
+        """Return a Result for this row."""
         requirement = self.check.requirement
         return Result(
             requirement=requirement.slug,
@@ -49,7 +49,7 @@ class CheckRun:
 
 
 def plan(checks: Sequence[Check], dtypes: Sequence[str], device: str = "cpu") -> list[CheckRun]:
-    """Every row of a run, in the order in which results are listed.
+    """Return every row of a run, in the order in which results are listed.
 
     An operation that is judged in one format alone, as schedules and models are, is judged in that whatever is asked.
     """

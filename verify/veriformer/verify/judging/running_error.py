@@ -10,11 +10,12 @@ from veriformer.verify.contract import dtypes
 
 @functools.cache
 def running_error(dtype: str) -> RunningError:
-    """The running-error arithmetic of a dtype, over the exact oracle."""
+    """Return the running-error arithmetic of a dtype over the exact oracle."""
     return RunningError(dtypes.format_of(dtypes.TORCH[dtype]))
 
 
 @functools.cache
 def over_float64(dtype: str) -> RunningError:
-    """The same over float64: cheap, also for fp64, whose bounds are then a few roundoffs wider."""
+    """Return the running-error arithmetic of a dtype over float64: cheap, with bounds a few roundoffs wider for
+    fp64."""
     return RunningError(dtypes.format_of(dtypes.TORCH[dtype]), oracle=Float())

@@ -1,4 +1,4 @@
-"""One example of one check: it draws inputs, calls the target, and holds what comes back against the spec.
+"""Trial of one example of a check: it draws inputs, calls the target, and judges its results against the spec.
 
 Everything that a trial does to the target is recorded, so that a violation can be turned into a script.
 """
@@ -57,24 +57,24 @@ Arguments = Mapping[str, Any]
 
 
 LARGE_SHARE = 2
-"""One example in so many has sizes that are drawn together, large ones among them; those of the others are small.
+"""Inverse share of the examples whose sizes are drawn together, large ones among them; the others have small sizes.
 
-It costs no more than a small one: most of what an example costs is independent of its sizes.
+A large example costs no more than a small one: most of what an example costs is independent of its sizes.
 """
 
 _HALF_SHARE = 3
-"""The same in half precision, where a long sum has no bound that could tell right from wrong."""
+"""Inverse share of such examples in half precision, where a long sum has no bound that could tell right from wrong."""
 
 BUDGET = 30000.0
-"""How many numbers the formula may make in such an example, at each of its steps."""
+"""Maximum number of entries that the formula may compute in such an example, at each of its steps."""
 
 NOT_OFFERED = "not offered: "
-"""How what an example needs begins where the form of the target has no such call."""
+"""Prefix of what an example needs where the form of the target has no such call."""
 
 
 class Trial:
-    """One example. A check's property test gets one, as an objective gets a trial in Optuna: it draws arguments from
-    it, calls the target and asserts through it, which raises Violation where the target is wrong.
+    """Interface of one example, as an Optuna objective gets a trial: a check's property test draws arguments from it,
+    calls the target and asserts through it, which raises Violation where the target is wrong.
 
     Attributes: ``dtype`` (PyTorch) and ``row_dtype`` (its name); ``dtype_name`` and ``format`` (the spec's) by which
     results are judged; ``xp`` (the running-error arithmetic of that format), ``plain`` (the formula's own arithmetic in
@@ -109,7 +109,8 @@ class Trial:
         self._data = data
 
     def judge_by(self, dtype: str) -> None:
-        """Grant the errors and the range of this format: that of the row, or a coarser one that results come from."""
+        """Judge by the errors and the range of this format: that of the row, or a coarser one that results come
+        from."""
         self.dtype_name = dtype
         self.format: Format = dtypes.format_of(dtypes.TORCH[dtype])
         large = bool(self.target.refusals(self.operation).rules)
@@ -118,17 +119,17 @@ class Trial:
 
     @property
     def claims(self) -> Claims:
-        """What the target promises."""
+        """Claims of the target."""
         return self.target.claims
 
     # Drawing
 
     def draw(self, strategy: st.SearchStrategy[T]) -> T:
-        """One value of a Hypothesis strategy."""
+        """Draw a value from a Hypothesis strategy."""
         return self._data.conjecture_data.draw(strategy)
 
     def sizes(self, ranges: Ranges, work: Work, ties: Ties = ()) -> dict[str, int] | None:
-        """Sizes of all axes together, as far as the budget goes; or None, for small ones.
+        """Draw the sizes of all axes together, within the budget; None for small ones.
 
         One example in ``large_share`` has them. It is judged over float64, whose cost does not grow with the digits.
         """
@@ -147,7 +148,7 @@ class Trial:
         power: int = 1,
         least_rank: int = 0,
     ) -> tuple[int, ...] | None:
-        """The shape of rows of some width whose sizes are drawn together, of up to four axes; None for small ones.
+        """Draw the shape of rows whose sizes are drawn together, of up to four axes; None for small ones.
 
         power: that of the width with which the work grows.
         """
@@ -155,7 +156,7 @@ class Trial:
         return None if found is None else (*self.axes(found["rows"], least_rank), found["width"])
 
     def axes(self, number: int, least_rank: int = 0) -> tuple[int, ...]:
-        """So many rows, or a few less, as up to three axes; no axis for one row, where that is allowed."""
+        """Draw up to three axes of ``number`` rows, or a few less; no axis for one row, where that is allowed."""
         leading = [lead for _ in range(2) if (lead := self.draw(option_of_axes()))]
         if number == 1 and not leading and not least_rank:
             return ()
@@ -165,40 +166,40 @@ class Trial:
         return (*shape, number)
 
     def only_large(self, times: float = 1.0) -> None:
-        """From here on all sizes are drawn together, within so many times the usual budget."""
+        """Draw all sizes together from here on, within ``times`` the usual budget."""
         self.large_share, self.budget = 1, times * BUDGET
 
     def assume(self, condition: bool) -> None:
-        """Give this example up without a verdict unless the condition holds."""
+        """Reject this example without a verdict unless the condition holds."""
         if not condition:
             raise UnsatisfiedAssumption
 
     def tensor(self, values: Any) -> torch.Tensor:
-        """Numbers rounded to the dtype of this row, on its device."""
+        """Return numbers rounded to the dtype of this row, on its device."""
         return torch.as_tensor(np.array(values, dtype=np.float64)).to(self.dtype).to(self.device)
 
     def given(self, name: str, values: Any) -> torch.Tensor:
-        """The same as an argument of the target: the nearest numbers that it can be given exactly."""
+        """Return numbers as an argument of the target, rounded to the nearest ones that it takes exactly."""
         exactly = getattr(self.target.operation(self.operation), "exactly", {})
         value: torch.Tensor = exactly.get(name, lambda x: x)(self.tensor(values))
         return value
 
     def lift(self, arguments: Arguments, xp: Any = None) -> dict[str, Any]:
-        """The same arguments for a formula: floating tensors in the arithmetic, masks and ids as NumPy arrays."""
+        """Convert arguments for a formula: floating tensors into the arithmetic, masks and ids into NumPy arrays."""
         return {key: lifted(value, xp or self.xp) for key, value in arguments.items()}
 
     def option(self, name: str, *given: Any) -> dict[str, Any]:
-        """An option of a call with one of these values, None to leave it out, which the target may lack."""
+        """Draw an option of a call from these values, None to leave it out; empty where the target lacks it."""
         return self.supported(self.draw(option(name, *given)))
 
     def supported(self, arguments: Arguments) -> dict[str, Any]:
-        """The arguments of a call, without the options that the target does not take."""
+        """Return the arguments of a call without the options that the target does not take."""
         lacking = self.target.unsupported_args(self.operation) & arguments.keys()
         self.unsupported |= lacking
         return {key: value for key, value in arguments.items() if key not in lacking}
 
     def offers(self, option: str) -> bool:
-        """Whether the target takes this option at all."""
+        """Return whether the target takes this option at all."""
         return option not in self.target.unsupported_args(self.operation)
 
     # Calling
@@ -254,7 +255,7 @@ class Trial:
         return Outcome(record.name, value, self._gradients(value, copies, wrt, given, again) if wrt else {})
 
     def supports_call(self, arguments: Arguments, operation: str | None = None) -> bool:
-        """Whether the target takes every argument of this call that says more than leaving it out would."""
+        """Return whether the target takes every argument of this call that differs from leaving it out."""
         operation = operation or self.operation
         arguments = completed(operation, arguments, self.target.requires(operation))
         given = {name: arguments[name] for name in self.target.unsupported_args(operation) & arguments.keys()}
@@ -268,22 +269,22 @@ class Trial:
         return not needed
 
     def fitted(self, axis: str, size: int) -> int:
-        """This size of an axis, or another that the target takes where it takes only some."""
+        """Return this size of an axis, or another one that the target takes if it does not take all."""
         return self.target.refusals(self.operation).fitted(axis, size)
 
     def supports(self, feature: str) -> bool:
-        """Whether calls with this feature are worth drawing: they are unless the target refuses them all."""
+        """Return whether calls with this feature are worth drawing: unless the target refuses them all."""
         return feature not in self.target.refusals(self.operation).messages
 
     def _supported_args(self, operation: str, arguments: Arguments) -> Arguments:
-        """The arguments that the target takes; gives the example up where that would be another call."""
+        """Return the arguments that the target takes; reject the example where that would be another call."""
         arguments = completed(operation, arguments, self.target.requires(operation))
         self.assume(self.supports_call(arguments, operation))
         lacking = self.target.unsupported_args(operation)
         return {key: value for key, value in arguments.items() if key not in lacking} if lacking else arguments
 
     def _differentiable_args(self, operation: str, wrt: Sequence[str]) -> Sequence[str]:
-        """The arguments whose gradients can be asked for: none where the target claims to have none."""
+        """Return the arguments whose gradients can be asked for: none where the target claims to have none."""
         if not wrt or self.target.differentiates(operation):
             return wrt
         refused = GRADIENTS in self.target.refusals(operation).messages
@@ -291,7 +292,7 @@ class Trial:
         return ()
 
     def _needs_gradients(self, operation: str, arguments: Arguments, wrt: Sequence[str]) -> None:
-        """Give the example up where the target has no gradients of such a call, though of others."""
+        """Reject the example where the target has no gradients of such a call, though of others."""
         if wrt:
             refused = self.target.refusals(operation).of(arguments, self.row_dtype, gradients=True)
             self.unsupported |= refused
@@ -315,8 +316,8 @@ class Trial:
         return record
 
     def _offered(self, operation: str, arguments: Arguments) -> Any:
-        """The result of a call; gives the example up where the form of the target has no such call, or refuses one of a
-        kind that it need not take."""
+        """Return the result of a call; reject the example where the form of the target has no such call, or refuses an
+        optional one."""
         try:
             return self._raw(operation, arguments)
         except Violation as violation:
@@ -327,14 +328,14 @@ class Trial:
             raise
 
     def _give_up_unless_offered(self, cause: BaseException | None) -> None:
-        """Give the example up where the form of the target says that it has no such call."""
+        """Reject the example where the form of the target says that it has no such call."""
         if isinstance(cause, NotOffered) and not self.probing:
             self.unsupported.add(f"{NOT_OFFERED}{cause}")
             self.assume(False)
 
     def _narrow(self, operation: str, arguments: Arguments, message: str, *, backward: bool = False) -> None:
-        """Give the example up where an exception says what the target does not provide, and nothing of what it
-        computes: for a call that is not ordinary, or has a feature that no call had that was answered when probed.
+        """Reject the example where an exception says what the target does not provide, and nothing of what it computes:
+        for a call that is not ordinary, or has a feature that no call had that was answered when probed.
 
         backward: whether it is the gradients that are refused.
         """
@@ -372,12 +373,12 @@ class Trial:
                 raise Violation(str(error) if found else f"raised {told(error)}") from error
 
     def repeat(self, call: Recorded) -> Any:
-        """What a call that was recorded gives when it is made again. Raises Violation where it raises."""
+        """Return the result of repeating a recorded call. Raises Violation where it raises."""
         return self._raw(call.operation, {key: fresh(value, False) for key, value in call.arguments.items()})
 
     @contextlib.contextmanager
     def _guarded(self, operation: str) -> Iterator[None]:
-        """What is run herein is the target's: its changes of the process are undone, and its time is known."""
+        """Run code of the target within the context: undo its changes of the process and measure its time."""
         self.waiting_since = Stopwatch()
         try:
             with global_state.guarded(global_state.OF_CALLS, self.target.changed(operation)):
@@ -419,7 +420,7 @@ class Trial:
     # Judging
 
     def observe(self, function: Callable[..., torch.Tensor], *inputs: Observation) -> Observation:
-        """A quantity computed from results by a module-level function that uses nothing but torch.
+        """Compute a quantity from results by a module-level function that uses nothing but torch.
 
         Its source goes into the script, so that check and script judge the same thing.
         """
@@ -429,7 +430,7 @@ class Trial:
         return Observation(function(*[item.value for item in inputs]), expression, (*inner, source))
 
     def reference(self, array: Any, *, scale: float | None = None, constant: bool = False) -> Reference:
-        """A rounded array of the spec as what is to be judged against, rounded to the dtype of this row."""
+        """Return the reference of an array of the spec, rounded to the dtype of this row."""
         exact, bound = self.xp.judgeable(array)
         return Reference(exact, bound, scale=scale, constant=constant)
 
@@ -502,7 +503,7 @@ class Trial:
 
 
 def _in_use(error: BaseException) -> bool:
-    """Whether an error came from what uses the target, which met something unusable, not from the target itself."""
+    """Return whether an error came from a driver, which met something unusable, not from the target itself."""
     *_, (frame, _) = traceback.walk_tb(error.__traceback__)
     return frame.f_code.co_filename in {inspect.getfile(use) for use in DRIVERS.values()}
 
@@ -514,7 +515,7 @@ def _source(function: Callable[..., torch.Tensor]) -> str:
 
 @functools.cache
 def option_of_axes() -> st.SearchStrategy[int]:
-    """The length of a further axis before the others, or 0 for none."""
+    """Return a strategy for the length of a further leading axis, 0 for none."""
     return st.sampled_from((0, 0, 1, 2, 3, 5))
 
 

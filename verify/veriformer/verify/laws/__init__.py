@@ -1,1 +1,1 @@
-"""What laws are made of, shared by those of several operations."""
+"""Relations between calls, shared by the laws of several operations."""

@@ -1,4 +1,4 @@
-"""What several checks ask of a result: that it has the promised form, and agrees with the spec."""
+"""Agreement of a result with its reference: promised form, and values within the bound."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ def agrees(
 def formed(
     trial: Trial, operation: OpInfo, arguments: Arguments, outcome: Outcome, references: Sequence[Reference]
 ) -> Iterator[tuple[Observation, Reference, str]]:
-    """Every part of the result with its reference and its name. Raises Violation at one of another form than promised.
+    """Yield every part of the result with its reference and its name. Raises Violation at one of another form than
+    promised.
 
     The form alone tells no right values from wrong ones.
     """
@@ -74,7 +75,7 @@ def gradients_agree(trial: Trial, outcome: Outcome, references: Mapping[str, Ref
 
 
 def judged(trial: Trial, operation: OpInfo, arguments: Arguments) -> tuple[Observation, Reference]:
-    """The result of a call that lies within its bound, and what it must be."""
+    """Return the result of a call and its reference. Raises Violation unless it lies within its bound."""
     reference = operation.exact(trial, arguments, use_exact_oracle=False)[0]
     outcome = trial.call(arguments)
     agrees(trial, operation, arguments, outcome, [reference])

@@ -1,4 +1,4 @@
-"""What chance allows: intervals outside of which a right implementation is found at a stated rate."""
+"""Confidence intervals of statistics, left by correct implementations at a stated error rate."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import torch
 from veriformer.verify.judging.judge import Reference
 
 ERROR_RATE = 1e-9
-"""How often a test of chance may accuse a right implementation."""
+"""Probability that a test of chance accuses a correct implementation."""
 
 
 def interval(n: int, q: float) -> tuple[float, float]:
-    """Where the share of successes among n independent trials of probability q lies, but for ERROR_RATE.
+    """Return the interval of the share of successes among n independent trials of probability q, but for ERROR_RATE.
 
     Chernoff: P(share ≥ s) ≤ exp(−n KL(s ‖ q)) for s > q, and the same below.
     """
@@ -28,7 +28,7 @@ def interval(n: int, q: float) -> tuple[float, float]:
 
 
 def interval_of_squares(n: int) -> tuple[float, float]:
-    """Where the mean of the squares of n independent standard normal variables lies, but for ERROR_RATE.
+    """Return the interval of the mean square of n independent standard normal variables, but for ERROR_RATE.
 
     Chernoff: P(mean ≥ s) ≤ exp(−n (s − 1 − log s) / 2) for s > 1, and the same below.
     """
@@ -40,7 +40,8 @@ def interval_of_squares(n: int) -> tuple[float, float]:
 
 
 def _edge(divergence: Callable[[float], float], n: int, inside: float, outside: float) -> float:
-    """Where n times the divergence becomes so large that chance reaches it too seldom."""
+    """Return the point between ``inside`` and ``outside`` at which n · divergence reaches log(2 / ERROR_RATE), by
+    bisection."""
     needed = math.log(2.0 / ERROR_RATE) / n
     for _ in range(60):
         middle = (inside + outside) / 2
@@ -49,12 +50,12 @@ def _edge(divergence: Callable[[float], float], n: int, inside: float, outside: 
 
 
 def share(n: int, q: float) -> Reference:
-    """What the share of successes among n independent trials of probability q may be."""
+    """Return the reference of the share of successes among n independent trials of probability q."""
     return _within(*interval(n, q))
 
 
 def shares(n: np.ndarray, q: float) -> Reference:
-    """What each of several shares of successes among so many trials may be, at the error rate of one.
+    """Return the reference of several shares of successes among n trials each, together at the error rate of one.
 
     Hoeffding: P(|share − q| ≥ t) ≤ 2 exp(−2 n t²).
     """
@@ -63,12 +64,12 @@ def shares(n: np.ndarray, q: float) -> Reference:
 
 
 def mean_square(n: int) -> Reference:
-    """What the mean of the squares of n independent standard normal variables may be."""
+    """Return the reference of the mean square of n independent standard normal variables."""
     return _within(*interval_of_squares(n))
 
 
 def mean(n: int) -> Reference:
-    """What the mean of n independent standard normal variables may be: it is normal, of variance 1 / n."""
+    """Return the reference of the mean of n independent standard normal variables: N(0, 1 / n)."""
     edge = math.sqrt(2.0 * math.log(2.0 / ERROR_RATE) / n)
     return _within(-edge, edge)
 
@@ -78,12 +79,12 @@ def _within(low: float, high: float) -> Reference:
 
 
 def kept_share(weights: torch.Tensor) -> torch.Tensor:
-    """The share of weights that are not 0."""
+    """Return the share of nonzero weights."""
     return (weights != 0).double().mean()
 
 
 def agreement(weights: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
-    """The share of disjoint pairs, so far apart along an axis, of which both are kept or both dropped."""
+    """Return the share of disjoint pairs at distance ``lag`` along an axis of which both are kept or both dropped."""
     axis, lag = place.tolist()
     kept = (weights != 0).movedim(axis, 0)
     pairs = kept[: kept.shape[0] // (2 * lag) * 2 * lag].reshape(-1, 2, lag, *kept.shape[1:])

@@ -1,4 +1,4 @@
-"""What laws are made of: quantities taken from results, and two of them that must be equal."""
+"""Equality of results: quantities computed from them, and comparison within the sum of their bounds."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _SUBTRACTION = 1.0 + 2.0**-50  # two results are subtracted in float64, which ro
 
 
 def difference(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """a − b in float64, 0 where they are equal, also at infinity."""
+    """Return a − b in float64, 0 where they are equal, also at infinity."""
     return torch.where(a == b, 0.0, a.double() - b.double())
 
 
 def exactly(values: NDArray[Any]) -> Reference:
-    """These values and no others: what is read off results without rounding, such as which keys are seen."""
+    """Return the reference of exactly these values: of quantities without rounding, such as which keys are seen."""
     return Reference(values.astype(np.float64), np.zeros(values.shape))
 
 
@@ -42,12 +42,12 @@ def equal(trial: Trial, a: Observation, b: Observation, of_a: Reference, of_b: R
 
 
 def inner(x: torch.Tensor, dx: torch.Tensor, y: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
-    """⟨x, dx⟩ − ⟨y, dy⟩ in float64."""
+    """Return ⟨x, dx⟩ − ⟨y, dy⟩ in float64."""
     return (x.double() * dx.double()).sum() - (y.double() * dy.double()).sum()
 
 
 def outside(x: torch.Tensor, low: torch.Tensor, high: torch.Tensor) -> torch.Tensor:
-    """How far x is outside [low, high], in float64."""
+    """Return max(low − x, x − high, 0), the distance of x from [low, high], in float64."""
     return torch.maximum(low - x.double(), x.double() - high).clamp(min=0)
 
 
@@ -79,7 +79,7 @@ def assert_not_constant(trial: Trial, observed: Observation, reference: Referenc
 
 
 def _apart(exact: Floats, bound: Floats) -> tuple[Any, Any]:
-    """Where two entries are that lie further apart than their bounds, if any do."""
+    """Return the indices of two entries that lie further apart than their bounds, or (None, None)."""
     with np.errstate(invalid="ignore"):
         upper, lower = exact + bound, exact - bound
     if not np.isfinite(upper).any():
@@ -92,28 +92,28 @@ def _apart(exact: Floats, bound: Floats) -> tuple[Any, Any]:
 
 
 def slice_result(observed: Observation, index: tuple[slice, ...]) -> Observation:
-    """A part of a result."""
+    """Return a slice of a result."""
     return Observation(observed.value[index], f"{observed.expression}[{index!r}]", observed.sources)
 
 
 def slice_reference(reference: Reference, index: tuple[slice, ...]) -> Reference:
-    """The same part of a reference."""
+    """Return a slice of a reference."""
     part = None if reference.widen is None else lambda: reference.bound[index]
     return Reference(reference.exact[index], reference.narrow[index], widen=part)
 
 
 def constant(value: torch.Tensor) -> Observation:
-    """A tensor of the check's own, as something that an observation may be computed from."""
+    """Return a tensor of the check's own as an observation."""
     return Observation(value, literal(value))
 
 
 def scaled(bound: Floats, size: Floats) -> Floats:
-    """The bound on a judged quantity times a number of this size; nothing times an infinite bound is nothing."""
+    """Return bound · size, with 0 · ∞ = 0."""
     return np.asarray(np.where(size == 0, 0.0, np.where(size == 0, 0.0, bound) * size))
 
 
 def total(exact: float | Floats, bound: Floats, axis: int | tuple[int, ...] | None = None) -> Reference:
-    """What a sum of judged entries must be: their bounds add up."""
+    """Return the reference of a sum of judged entries: their bounds add up."""
     summed = np.asarray(bound.sum(axis=axis)) * _SUBTRACTION
     return Reference(
         np.broadcast_to(np.asarray(exact, dtype=np.float64), summed.shape), summed, scale=1.0, constant=True
@@ -127,16 +127,16 @@ def finite(trial: Trial, observed: Observation, what: str) -> None:
 
 
 def stays_finite(trial: Trial, observed: Observation, reference: Reference, what: str) -> None:
-    """Where the value is well within the dtype, it may not overflow on the way, however wide its bound."""
+    """Raise Violation if an entry overflows whose exact value is well within the dtype, however wide its bound."""
     within = torch.as_tensor(np.abs(reference.exact) < trial.format.max / 8)
     finite(trial, Observation(observed.value[within], f"{observed.expression}[{literal(within)}]"), what)
 
 
 def multiplied(x: torch.Tensor, factor: torch.Tensor) -> torch.Tensor:
-    """x times a number, in float64."""
+    """Return x times a factor, in float64."""
     return x.double() * factor.double()
 
 
 def sums(a: torch.Tensor, b: torch.Tensor, both: torch.Tensor) -> torch.Tensor:
-    """a + b − both in float64."""
+    """Return a + b − both in float64."""
     return a.double() + b.double() - both.double()

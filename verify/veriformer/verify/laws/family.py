@@ -1,4 +1,4 @@
-"""Checks from bodies: of one requirement, or of one requirement per operation."""
+"""Construction of checks: of one requirement, or of one requirement per operation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def over(
     dtypes: tuple[str, ...] = dtypes.NAMES,
     **options: Any,
 ) -> tuple[Check, ...]:
-    """The checks ``<operation>.<family>`` of those operations that list it as a requirement, in their dtypes.
+    """Return the checks ``<operation>.<family>`` of those operations that list it as a requirement, in their dtypes.
 
     Options are those of Check.
     """
@@ -51,15 +51,16 @@ def _formats(operation: OpInfo, family: str) -> tuple[str, ...]:
 
 
 def settles_ties(target: Target, operation: str, dtype: str) -> str | None:
-    """Why a law of ties does not apply to a target that claims to leave open which of equal scores it chooses."""
+    """Return the reason why a law of ties does not apply: the target claims to leave open which of equal scores it
+    chooses."""
     return "which of equal scores is chosen is left open, as claimed" if target.claims.deviates("choice.ties") else None
 
 
 def check(slug: str, body: Callable[[Trial], None], **options: Any) -> Check:
-    """The check of one requirement by its slug; options are those of Check."""
+    """Return the check of a requirement by its slug; options are those of Check."""
     return Check(requirement=requirement(slug), property_test=body, **options)
 
 
 def on(operation: OpInfo, body: Any) -> Any:
-    """The body of a law, bound to an operation."""
+    """Bind the body of a law to an operation."""
     return lambda trial: body(operation, trial)

@@ -1,4 +1,4 @@
-"""Calls with their gradients: a cotangent and a choice of leaves that are drawn, and both judged."""
+"""Calls with their gradients: a drawn cotangent and drawn leaves, result and gradients judged."""
 
 from __future__ import annotations
 
@@ -30,13 +30,14 @@ def judge_with_gradients(trial: Trial, operation: OpInfo, arguments: Arguments, 
 
 
 def draw_cotangent(trial: Trial, shape: tuple[int, ...], *, expanded: bool = True) -> torch.Tensor:
-    """Random, seldom uniform, under any strides; ``expanded=False`` leaves out 0, along which it is constant."""
+    """Draw a cotangent, seldom uniform, under any strides; ``expanded=False`` excludes stride 0, along which it is
+    constant."""
     g = trial.tensor(trial.draw(values()).array(*(shape or (1,))))
     return trial.draw(layouts(expanded=expanded)).of(g if shape else g[0])
 
 
 def draw_wrt(trial: Trial, operation: OpInfo, arguments: Arguments) -> tuple[str, ...]:
-    """Which of the differentiable arguments ask for a gradient: most often all, sometimes only some."""
+    """Draw the arguments that ask for a gradient: most often all differentiable ones, sometimes only some."""
     names = operation.differentiable(arguments)
     if len(names) == 1 or trial.draw(st.booleans()):
         return names

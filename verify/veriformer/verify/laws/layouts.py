@@ -1,4 +1,4 @@
-"""The same call with its tensors laid out otherwise in memory."""
+"""Calls with their tensors under other memory layouts."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.strategies import layouts
 
 WRITTEN_TO = "params"
-"""What optimizers write to. Entries of it that share memory, as those of an expanded tensor do, cannot be stepped."""
+"""Argument that optimizers write to. Its entries may not share memory, as those of an expanded tensor do."""
 
 
 def laid_out(trial: Trial, operation: OpInfo) -> Arguments:
-    """A call as it is drawn, every tensor of it under a layout of its own."""
+    """Draw a call, every tensor of it under a layout of its own."""
     drawn = operation.sample(trial)
     return {key: _laid_out(trial, operation, drawn, key) for key in drawn}
 
 
 def _laid_out(trial: Trial, operation: OpInfo, arguments: Arguments, key: str) -> Any:
-    """One argument under another layout; what must keep its values (masks, ids, rows that may not be constant) does."""
+    """Draw another layout of one argument; values that must not change (masks, ids, rows that may not be constant) are
+    kept."""
     value = arguments[key]
     if isinstance(value, list):
         apart = key == WRITTEN_TO

@@ -1,4 +1,4 @@
-"""NumPy's numbers for Python's."""
+"""NumPy scalars in place of Python numbers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def number(value: Any) -> Any:
-    """NumPy's number for Python's; anything else as it is."""
+    """Convert a Python number to a NumPy scalar; return anything else unchanged."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
     return np.int64(value) if isinstance(value, int) else np.float64(value)

@@ -1,4 +1,4 @@
-"""Two calls of one operation that must agree, and calls in which something must not be seen."""
+"""Pairs of calls of one operation that must agree, and calls with values that must not be seen."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from veriformer.verify.laws.gradients import draw_cotangent
 
 
 def exact(trial: Trial, operation: OpInfo, arguments: Arguments) -> Reference:
-    """What the one tensor of a result must be."""
+    """Return the reference value and bound of a single-tensor result."""
     return operation.exact(trial, arguments, use_exact_oracle=False)[0]
 
 
@@ -38,7 +38,7 @@ def same(
 
 
 def reordered(x: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
-    """The rows of the last but one axis in another order."""
+    """Reorder the rows of the last but one axis."""
     return x[..., order, :]
 
 
@@ -79,12 +79,12 @@ def differ_only_where(
 
 
 def only(reference: Reference, judged: Bools) -> Reference:
-    """The same reference, judged at these places alone."""
+    """Return the reference with an infinite bound outside the judged entries."""
     return Reference(reference.exact, np.where(judged, reference.bound, np.inf), constant=True)
 
 
 def summed(*parts: torch.Tensor) -> torch.Tensor:
-    """The sum in float64."""
+    """Return the sum in float64."""
     return sum(part.double() for part in parts)  # type: ignore[return-value]
 
 

@@ -1,4 +1,4 @@
-"""Rates of dropout: the one asked for, and its neighbours among the multiples of 1/256, in which kernels may count."""
+"""Rates of dropout: the requested one, and its neighbours among the multiples of 1/256, in which kernels may count."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _STEPS = 256
 
 
 def under_its_rate(trial: Trial, p: float, judge: Callable[[float], None]) -> None:
-    """Judge under the rate asked for, or else under a neighbour that the target may have in its place.
+    """Judge under the requested rate, or else under a neighbour that the target may use instead.
 
     Raises the violation under the rate asked for where all of them are violated.
     """
@@ -33,6 +33,6 @@ def under_its_rate(trial: Trial, p: float, judge: Callable[[float], None]) -> No
 
 
 def _neighbours(p: float) -> list[float]:
-    """Multiples of 1/256 next to p, but for 1, which has no scale."""
+    """Return the multiples of 1/256 next to p, except for 1, which has no scale."""
     steps = {math.floor(p * _STEPS), math.ceil(p * _STEPS)} - {_STEPS}
     return [step / _STEPS for step in sorted(steps) if step != p * _STEPS]

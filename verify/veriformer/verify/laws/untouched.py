@@ -1,4 +1,4 @@
-"""Arguments that a call leaves as they were."""
+"""Purity of calls: their arguments stay unchanged."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def left_alone(trial: Trial, outcome: Outcome, arguments: Arguments, copies: Map
 
 
 def _tensors(before: Arguments, after: Mapping[str, Any]) -> dict[tuple[str, str], tuple[torch.Tensor, torch.Tensor]]:
-    """Every tensor among the arguments, by its argument and its place in a list, before and after the call."""
+    """Return every tensor before and after the call, by its argument and its place in a list."""
     pairs = {}
     for key, value in before.items():
         if isinstance(value, torch.Tensor):
