@@ -1,1 +1,1 @@
-"""Every check, and how some of them are selected."""
+"""Catalogue of all checks, and their selection."""

@@ -13,7 +13,7 @@ from veriformer.verify.judging.check import Check
 
 
 def modules() -> list[ModuleType]:
-    """The modules that have checks."""
+    """Return the modules that have checks."""
     folders = (families, operations)
     names = [found.name for folder in folders for found in walk_packages(folder.__path__, f"{folder.__name__}.")]
     return [module for module in map(import_module, names) if hasattr(module, "CHECKS")]
@@ -33,4 +33,4 @@ def _by_slug() -> dict[str, Check]:
 _FOUND = _by_slug()
 
 ALL: tuple[Check, ...] = tuple(_FOUND[requirement.slug] for requirement in REQUIREMENTS)
-"""One check per requirement, in the requirements' order."""
+"""Checks in the requirements' order, one per requirement."""

@@ -1,4 +1,4 @@
-"""One example of a check, judged whatever the target gives: an error of ours over its results is no verdict on it."""
+"""Judgement of one example of a check: an error of this suite over the target's results is no verdict on them."""
 
 from __future__ import annotations
 

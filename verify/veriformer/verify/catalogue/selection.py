@@ -1,4 +1,4 @@
-"""The catalogue holds every check, and finds those that are asked for."""
+"""Selection of checks from the catalogue."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 @cache
 def checks() -> tuple[Check, ...]:
-    """Every check of the suite, prerequisites before what rests on them."""
+    """Return every check of the suite, prerequisites before what rests on them."""
     from veriformer.verify.catalogue.checks import ALL
 
     return tuple(ALL)
 
 
 def select(wanted: Sequence[str], among: Iterable[Check] | None = None) -> list[Check]:
-    """The checks that are selected: by requirement, operation, equation number (``24a``, ``20-23``) or glob.
+    """Return the checks selected by requirement, operation, equation number (``24a``, ``20-23``) or glob.
 
     Prerequisites come along. Nothing selected is everything. Raises UnknownSelectionError for a word without a match.
     """

@@ -1,1 +1,1 @@
-"""Checks that apply to every operation, or to every one of a kind."""
+"""Families of checks, of every operation or of every one of a kind."""

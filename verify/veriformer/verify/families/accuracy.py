@@ -34,10 +34,10 @@ from veriformer.verify.operations.registry import OPERATIONS
 from veriformer.verify.strategies import values
 
 _FINE = "fp32"
-"""The format whose bounds are taken as many times as large as a half's roundings are."""
+"""Format whose bounds are scaled up to the roundings of a half."""
 
 _MANY = 64
-"""An example of so many entries counts in full."""
+"""Number of entries from which an example counts in full."""
 
 
 def _accuracy(operation: OpInfo, trial: Trial) -> None:
@@ -67,7 +67,7 @@ def _accuracy(operation: OpInfo, trial: Trial) -> None:
 def _note_parts(
     operation: OpInfo, trial: Trial, plain: Float, arguments: Arguments, references: Sequence[Reference]
 ) -> None:
-    """Keep the errors of all parts of a result together."""
+    """Record the errors of all parts of a result together."""
     outcome = trial.call(arguments)
     parts = [array(part.value).ravel() for part, *_ in formed(trial, operation, arguments, outcome, references)]
     lifted = operation.lift(trial, arguments, plain)
@@ -86,7 +86,8 @@ def _note(
     inputs: Mapping[tuple[int, ...], Floats],
     separate: Sequence[str] = (),
 ) -> None:
-    """Keep the mean square error as a multiple of what explains it, and the signed errors, in units of their bounds.
+    """Record the mean square error as a multiple of the explained error, and the signed errors in units of their
+    bounds.
 
     form: the half in which results are. reference: with the bounds of fp32.
 
@@ -116,10 +117,11 @@ def _note(
 
 @dataclass(frozen=True)
 class Summary:
-    """What the errors of one quantity come to over the examples of a row.
+    """Errors of one quantity over the examples of a row.
 
-    together: the root mean square over the examples, those of few entries counting less; alone: the largest of one
-    example, less what chance explains of so few entries. Both are multiples of what is explained. leaning: the bias.
+    together: the root mean square over the examples, those of few entries weighted less; alone: the largest of one
+    example, divided by what chance explains of so few entries. Both are multiples of the explained error. leaning: the
+    bias.
     """
 
     quantity: str
@@ -130,7 +132,7 @@ class Summary:
 
 
 def summed(statistics: RunStatistics) -> Iterator[Summary]:
-    """The errors of a row, by quantity."""
+    """Yield the errors of a row by quantity."""
     for quantity, found in statistics.squared_errors.items():
         weights = [min(one.entries, _MANY) for one in found]
         together = math.fsum(w * one.multiple for w, one in zip(weights, found, strict=True)) / sum(weights)
@@ -166,7 +168,7 @@ def pooled(operation: str, statistics: RunStatistics) -> None:
 
 
 BULKY = tuple(operation for operation in OPERATIONS if operation.sample_accuracy is not None)
-"""The operations whose rounding errors are pooled."""
+"""Operations whose rounding errors are pooled."""
 
 
 CHECKS = tuple(

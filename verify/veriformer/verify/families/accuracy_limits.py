@@ -1,8 +1,8 @@
-"""How much of an error in half precision is too much: measured over the correct implementations, stored as data.
+"""Limits on errors in half precision: measured over the correct implementations, stored as data.
 
-By operation and quantity, the table beside this module says what the error of the correct implementations came to at
-the most, as multiples of what the plain formula explains, and how far that scatters from run to run. What an
-implementation may have is the upper end of the interval that follows.
+By operation and quantity, the table beside this module holds the largest error of the correct implementations, as a
+multiple of what the plain formula explains, and its scatter from run to run. The limit for an implementation is the
+upper end of the interval that follows.
 """
 
 from __future__ import annotations
@@ -16,27 +16,25 @@ from importlib import resources
 from statistics import median
 
 DEVIATIONS = 6.0
-"""How far out the interval goes, in standard deviations: a right implementation lies beyond once in 10⁹ runs."""
+"""Half-width of the interval in standard deviations: a correct implementation lies beyond once in 10⁹ runs."""
 
 LARGEST = 3.0
-"""However errors scatter, so many times that of the plain formula is too much: no correct implementation comes near.
-
-In one example, it is so many times what the least accurate of the correct implementations had in any.
-"""
+"""Largest admitted error as a multiple of that of the plain formula, whatever the scatter: no correct implementation
+comes near. For a single example, the multiple of the largest error that a correct implementation had in one."""
 
 LEANING = 1.5
-"""So many times the largest bias that a correct implementation was met with is too much: few runs meet the worst."""
+"""Largest admitted bias as a multiple of the largest of a correct implementation: few runs meet the worst."""
 
 TABLE = "accuracy_limits.json"
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured of one quantity.
+    """Measured errors of one quantity over the correct implementations.
 
     error: the largest root mean square error of a correct implementation, over that of the plain formula, which is one
     of them; scatter: the standard deviation of its logarithm over runs of ``examples``. one: the largest of one
-    example, less what chance explains. bias: the largest mean of signed errors, over what explains it.
+    example, divided by what chance explains. bias: the largest mean of signed errors, over what explains it.
     """
 
     error: float
@@ -47,25 +45,25 @@ class Measured:
 
     @property
     def leaning(self) -> float:
-        """What the bias may be."""
+        """Limit on the bias."""
         return LEANING * self.bias
 
     @property
     def alone(self) -> float:
-        """What the root mean square error of one example may be, less what chance explains."""
+        """Limit on the root mean square error of one example, divided by what chance explains."""
         return LARGEST * self.one
 
     def limit(self, examples: int) -> float:
-        """What the root mean square error may be over so many examples."""
+        """Return the limit on the root mean square error over this number of examples."""
         return min(LARGEST, self.error * math.exp(DEVIATIONS * self.scatter * math.sqrt(self.examples / examples)))
 
 
 UNMEASURED = Measured(error=LARGEST, scatter=0.0, one=math.inf, bias=math.inf, examples=1)
-"""What was not measured may be as large as errors may be at all, and lean as it likes."""
+"""Limits of a quantity that was not measured: errors up to LARGEST, any bias."""
 
 
 def by_chance(entries: int) -> float:
-    """How many times as large as another the mean square error of so few entries may be, all else being equal.
+    """Return the ratio of two root mean square errors over ``entries`` entries that chance explains: exp(6 / √entries).
 
     The logarithm of a root mean square over n numbers has a standard deviation of √(1/2n), that of two of them √(1/n).
     """
@@ -73,13 +71,14 @@ def by_chance(entries: int) -> float:
 
 
 def measured(operation: str, quantity: str) -> Measured:
-    """What was measured of a quantity."""
+    """Return the measured errors of a quantity."""
     return _table().get(operation, {}).get(quantity, UNMEASURED)
 
 
 @cache
 def _table() -> Mapping[str, Mapping[str, Measured]]:
-    """The table; what scattered less than is usual, as where results are the plain formula's bit for bit, may do so."""
+    """Return the table, with scatters below the median raised to it, such as where results equal the plain
+    formula's."""
     text = (resources.files(__package__) / TABLE).read_text(encoding="utf-8")
     table = {
         name: {quantity: Measured(**x) for quantity, x in found.items()} for name, found in json.loads(text).items()

@@ -1,4 +1,4 @@
-"""Parts that do not depend on one another may be computed alone."""
+"""Batch: independent parts computed alone give equal results."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _batch(operation: OpInfo, trial: Trial) -> None:
 
 
 BATCHED = tuple(operation for operation in OPERATIONS if operation.batch_slice is not None)
-"""The operations of which a part can be computed alone."""
+"""Operations of which a part can be computed alone."""
 
 
 CHECKS = over(BATCHED, "batch", _batch, effort=1.5)

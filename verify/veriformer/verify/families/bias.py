@@ -17,17 +17,17 @@ from veriformer.verify.judging import students_t
 from veriformer.verify.judging.judge import Floats, Indices, SignedErrors
 
 PER_OCTAVE = 2
-"""Bins of inputs to each doubling of their size, on either side of zero."""
+"""Number of bins of inputs per octave, on either side of zero."""
 
 ERROR_RATE = 1e-9
-"""How often chance may explain less than it did."""
+"""Probability that chance exceeds its share of the explained error."""
 
 LEAST = 24
-"""Different inputs without which a bin says nothing."""
+"""Minimum number of distinct inputs in a bin."""
 
 
 def bias(examples: Sequence[SignedErrors]) -> float:
-    """The largest mean error of a bin, as a multiple of what the admitted forms and chance explain.
+    """Return the largest mean error of a bin, as a multiple of what the admitted forms and chance explain.
 
     Chance explains a multiple of the mean's standard error, by Student's t and the error rate shared among the bins; a
     form explains its own mean, for its roundings may lean one way, in proportion to how much of its noise the target
@@ -49,7 +49,7 @@ def bias(examples: Sequence[SignedErrors]) -> float:
 
 
 def _bins(inputs: Floats) -> Floats:
-    """The number of the bin of every input; 0 for zero."""
+    """Return the bin number of every input; 0 for zero."""
     with np.errstate(divide="ignore", invalid="ignore"):  # zeros have no octave
         numbers = np.sign(inputs) * (1e4 + np.floor(np.log2(np.abs(inputs)) * PER_OCTAVE))
     return np.where((inputs == 0) | ~np.isfinite(inputs), 0.0, numbers)

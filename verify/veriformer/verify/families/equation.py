@@ -1,4 +1,4 @@
-"""The families that hold for every operation without exception: form, equation, gradient."""
+"""Families of every operation without exception: form, equation, gradient."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from veriformer.verify.laws.family import over
 from veriformer.verify.laws.gradients import judge_with_gradients
 
 ADVISED = tuple(one for one in JUDGED if one.name in dtypes.CHOSEN or one.name == "clip_grad_norm")
-"""The operations of whose results some have a dtype that is advice."""
+"""Operations with results whose dtype is advice."""
 
 
 def _contract(operation: OpInfo, trial: Trial) -> None:
@@ -24,7 +24,7 @@ def _result_dtype(operation: OpInfo, trial: Trial) -> None:
 
 
 def _has_form(operation: OpInfo, trial: Trial, *, strictly: bool) -> None:
-    """An ordinary call gives what was promised; strictly: also in a dtype that is advice."""
+    """Raise Violation unless an ordinary call gives the promised form; strictly: also in a dtype that is advice."""
     arguments = operation.sample_basic(trial)
     outcome = trial.call(arguments)
     for part, reference in enumerate(operation.exact(trial, arguments, use_exact_oracle=False)):
@@ -45,7 +45,7 @@ def _gradient(operation: OpInfo, trial: Trial) -> None:
 
 
 def _equation_of(operation: OpInfo) -> tuple[Check, ...]:
-    """As many examples in all, whether they are of one format or of four."""
+    """Return the check of the equation, with as many examples in all for one format as for four."""
     return over([operation], "equation", _equation, effort=2 * len(dtypes.NAMES) / len(operation.dtypes))
 
 

@@ -1,4 +1,4 @@
-"""Purity and layout: arguments are left alone, and where they lie in memory does not matter."""
+"""Purity and layout: arguments stay unchanged, and memory layouts do not matter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same call in other forms: axes longer than a tile, and NumPy's numbers for Python's."""
+"""Calls in other forms: axes longer than a tile, and NumPy scalars for Python numbers."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ def _numpy_numbers(operation: OpInfo, trial: Trial) -> None:
 
 
 LENGTHY = tuple(operation for operation in OPERATIONS if operation.sample_large is not None)
-"""The operations that kernels compute in tiles, or row by row; attention has checks of its own."""
+"""Operations that kernels compute in tiles, or row by row; attention has checks of its own."""
 
 
 _COUNTED = ("token_embedding", "greedy", "top_k_filter", "alibi_bias", "sinusoidal_encoding", "smooth_labels")
-"""Those that sum nothing: what they say of an entry far out is as sharp in halves, which do not count that far."""
+"""Operations without sums: their references stay sharp far out even in halves, which do not count that far."""
 
 _ENTRYWISE = ("residual", "rope")
-"""Those whose entries are sums of one or two products, which halves judge as well."""
+"""Operations whose entries are sums of one or two products, which halves judge as well."""
 
 
 def _long_of(operation: OpInfo) -> tuple[Check, ...]:
-    """Three times as many examples of what has no gradient, for they cost no more."""
+    """Return the check of long axes, with three times as many examples without a gradient, for they cost no more."""
     sharp = operation.name in (*_COUNTED, *_ENTRYWISE)
     return over(
         [operation],

@@ -1,4 +1,4 @@
-"""No argument is dead: what changes the formula's value changes the result."""
+"""Sensitivity: a change of an argument that changes the formula's value changes the result."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def _sensitivity(operation: OpInfo, trial: Trial) -> None:
 
 
 def _apart(a: Reference, b: Reference) -> bool:
-    """Whether an entry moves by more than both bounds; where not even by the narrow ones, no others are computed."""
+    """Return whether an entry moves by more than both bounds; the wide bounds are computed only beyond the narrow
+    ones."""
     with np.errstate(invalid="ignore"):
         distance = np.abs(a.exact - b.exact)
         return bool((distance > a.narrow + b.narrow).any()) and bool((distance > a.bound + b.bound).any())
@@ -45,7 +46,7 @@ def _differs(trial: Trial, what: str, before: list[Observation], after: list[Obs
 
 
 CHANGEABLE = tuple(operation for operation in OPERATIONS if operation.argument_perturbations is not None)
-"""The operations whose arguments can be changed one at a time."""
+"""Operations whose arguments can be changed one at a time."""
 
 
 CHECKS = over(CHANGEABLE, "sensitivity", _sensitivity, effort=0.5)

@@ -1,4 +1,4 @@
-"""How operations are put to use whose arguments or results are more than tensors: a mapping of weights, a cache.
+"""Drivers of operations whose arguments or results are more than tensors: a mapping of weights, a cache.
 
 Each function takes the implementation and the recorded arguments, and gives tensors. It uses nothing but torch, for its
 source goes into the scripts that reproduce a violation.
@@ -99,15 +99,15 @@ DRIVERS: Mapping[str, Callable[..., Any]] = {
     "optimizer": optimizer_ways.drive_any_optimizer,
     "lr_scheduler": scheduler_ways.drive_any_scheduler,
 }
-"""By operation, the function that puts it to use; all others are called as they are."""
+"""Driver by operation; all other operations are called directly."""
 
 
 _WHOLE = (calls, optimizer_ways, scheduler_ways)
-"""Modules that are quoted whole, for their functions need one another."""
+"""Modules quoted whole, for their functions need one another."""
 
 
 def source(operation: str) -> str:
-    """The text of the function that puts an operation to use; empty for those called as they are."""
+    """Return the source of an operation's driver; empty without one."""
     if operation not in DRIVERS:
         return ""
     for module in _WHOLE:

@@ -51,7 +51,7 @@ def takes(model, *names):
 
 
 def ask(model, ids, mask=None, *, positions="mask", source=None, source_mask=None, loudness=1.0, **given):
-    """One call. positions: whether they follow from the mask, or the ``"caller"`` gives them.
+    """Call the model once. positions: whether they follow from the mask, or the ``"caller"`` gives them.
 
     loudness: what all embeddings are multiplied with, or by token ``[B, n]`` those of the tokens.
     """
@@ -202,7 +202,7 @@ def shared(model):
 
 
 def ties(model, *, loaded):
-    """How many names share a tensor with another, before and after loading."""
+    """Return the number of parameter names that share a tensor with another, before or after loading."""
     found = shared(read_back(model) if loaded else model)
     return torch.tensor([[float(sum(len(group) for group in found))]])
 
@@ -238,7 +238,7 @@ def packed(model, ids, lengths, **asked):
 
 
 def documents_of(model, lengths):
-    """What a call is told of documents of these lengths in one row; of none, nothing."""
+    """Return the arguments that mark documents of these lengths in one row; empty for None."""
     if lengths is None:
         return {}
     number = torch.arange(len(lengths)).repeat_interleave(torch.tensor(lengths))
@@ -290,7 +290,7 @@ def branched(model, ids, others, *, split, **asked):
 
 @torch.no_grad()
 def unbranched(model, ids, others, *, split, **asked):
-    """The same without a cache."""
+    """Compute the logits of ``branched`` without a cache."""
     second = torch.cat((ids[:, :split], others[:, split:]), 1)
     return torch.cat([whole(model, x, **asked)[:, split:] for x in (ids, second)])
 
@@ -306,7 +306,7 @@ def reordered(model, ids, order, others, *, split, **asked):
 
 @torch.no_grad()
 def gathered(model, ids, order, others, *, split, **asked):
-    """The same without a cache."""
+    """Compute the logits of ``reordered`` without a cache."""
     rows = torch.cat((ids[order, :split], others[:, split:]), 1)
     return whole(model, rows, **rows_of(asked, order))[:, split:]
 
@@ -397,7 +397,7 @@ def direction(model, seed):
 
 
 def along(model, seed, places, evaluate):
-    """What is evaluated at some places along a random direction, and the direction."""
+    """Evaluate at some places along a random direction in parameter space; restore the parameters."""
     parameters, v = direction(model, seed)
     kept = [p.detach().clone() for p in parameters]
     found = []
@@ -439,7 +439,7 @@ def secant(model, ids, labels, *, seed, step, **asked):
 
 
 def influence(model, ids, mask=None, *, places, seed, splits=(), lengths=None, **asked):
-    """How the embedding of each token moves the logits at some places ``[B, n]``: the gradient of a sum of these.
+    """Return the gradient of a sum of the logits at some places ``[B, n]`` for the embedding of each token.
 
     splits: where the call is cut into parts that go on through the cache. ``[B · n, d]``; without entries where no
     module ``nn.Embedding`` takes the ids, or the model records no gradient.
@@ -519,7 +519,7 @@ def settings_of(model):
 
 
 def window_of(model):
-    """How many tokens a model sees at most, where it or its configuration says so."""
+    """Return the maximum number of tokens that a model sees, where it or its configuration says so; else None."""
     inner = inner_of(model)
     places = [inner, *(getattr(inner, name, None) for name in ("config", "cfg", "args", "params"))]
     for name in _WINDOWS:
@@ -531,7 +531,7 @@ def window_of(model):
 
 
 def usual_top_k(model):
-    """How many of the largest scores ``generate`` draws from where it is not told; None for all."""
+    """Return the default top_k of ``generate``; None if it draws from all scores."""
     name = settings_of(model).get("top_k")
     usual = inspect.signature(inner_of(model).generate).parameters[name].default if name else None
     return usual if isinstance(usual, int) and usual > 0 else None
@@ -539,7 +539,7 @@ def usual_top_k(model):
 
 @torch.no_grad()
 def generated(model, ids, *, new, rows=None, each=False, greedy=False, temperature=None, top_k=None, seed=0):
-    """What ``generate`` gives for a prompt [B, n]: [B, n + new], the prompt first, however it says that.
+    """Return the texts of ``generate`` for a prompt [B, n]: [B, n + new], the prompt first, whatever its form.
 
     rows: how often a single prompt is given. each: whether every row is a call of its own.
     """

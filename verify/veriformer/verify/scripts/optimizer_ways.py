@@ -1,4 +1,4 @@
-"""How any optimizer is put to use: trained with gaps, saved and loaded, in groups, with a closure, at other rates.
+"""Driver of any optimizer: trained with gaps, saved and loaded, in groups, with a closure, at other rates.
 
 It uses nothing but torch, for this file is quoted in the scripts that reproduce a violation.
 """
@@ -59,13 +59,13 @@ def drive_any_optimizer(target, *, params, grads, options=None, groups=None, add
 
 
 def group_of(params, group):
-    """A group as an optimizer takes it."""
+    """Return a parameter group as an optimizer takes it."""
     numbers, own = group
     return {"params": [params[i] for i in numbers], **(own or {})}
 
 
 def make_optimizer(target, params, groups, options):
-    """A new optimizer; one that has modes is put into that of training."""
+    """Build a new optimizer, in training mode if it has modes."""
     plain = len(groups) == 1 and groups[0][1] is None
     given = [params[i] for i in groups[0][0]] if plain else [group_of(params, group) for group in groups]
     trainer = target.optimizer(given, **options)
@@ -75,7 +75,7 @@ def make_optimizer(target, params, groups, options):
 
 
 def take_step(trainer, params, given, closure, sparse, t, seen):
-    """One step with these gradients, None for none, and what it does besides."""
+    """Take one step with these gradients, None for none, and record its side effects in ``seen``."""
     calls, losses = [], []
 
     def compute():
@@ -122,7 +122,7 @@ def take_step(trainer, params, given, closure, sparse, t, seen):
 
 
 def state_of(trainer, p):
-    """Copies of everything that an optimizer keeps of a parameter, in a list."""
+    """Return copies of the whole state that an optimizer keeps of a parameter, in a list."""
     found = []
 
     def keep(x):
@@ -142,7 +142,7 @@ def state_of(trainer, p):
 
 
 def alike(one, other):
-    """Whether two such lists hold the same numbers."""
+    """Return whether two lists of tensors have equal shapes and numbers."""
     if len(one) != len(other):
         return False
     pairs = zip(one, other, strict=True)

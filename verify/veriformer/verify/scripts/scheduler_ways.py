@@ -1,4 +1,4 @@
-"""How any schedule of rates is put to use. It uses nothing but torch, for it is quoted in scripts."""
+"""Driver of any learning-rate schedule. It uses nothing but torch, for it is quoted in scripts."""
 
 # mypy: ignore-errors
 
@@ -46,7 +46,7 @@ def drive_any_scheduler(target, *, rates, steps, metrics=(), resumed=(), shaken=
 
 
 def make_schedule(target, rates, generator):
-    """An optimizer with one parameter in each group, and a new schedule of its rates."""
+    """Build an optimizer with one parameter in each group, and a new schedule of its rates."""
     groups = [{"params": [torch.ones(2, requires_grad=True)], "lr": rate} for rate in rates]
     trainer = torch.optim.SGD(groups, lr=1.0, momentum=0.5)
     if generator is not None:
@@ -55,7 +55,7 @@ def make_schedule(target, rates, generator):
 
 
 def closed_form(schedule, otherwise):
-    """The rates by the closed form of a schedule that has one."""
+    """Return the rates by the closed form of a schedule that has one, else ``otherwise``."""
     form = getattr(schedule, "_get_closed_form_lr", None)
     return [float(x) for x in form()] if callable(form) else otherwise
 

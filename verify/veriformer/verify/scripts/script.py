@@ -22,18 +22,18 @@ from veriformer.verify.scripts.tabular_lm import TabularLM
 
 @dataclass(frozen=True)
 class Seed:
-    """Stands for a ``torch.Generator`` in recorded arguments: built afresh, from this seed, at every call."""
+    """Stand-in for a ``torch.Generator`` in recorded arguments: built afresh, from this seed, at every call."""
 
     value: int
 
     def generator(self) -> torch.Generator:
-        """A new generator in the state that this seed gives."""
+        """Return a new generator in the state that this seed gives."""
         return torch.Generator().manual_seed(self.value)
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """One call of the target as it was made: enough to make it again.
+    """Record of a call of the target: enough to repeat it.
 
     name: the variable that holds its result. wrt: the arguments whose gradients are taken, with ``cotangent``; again:
     they are taken twice, and those of the second time count.
@@ -53,7 +53,7 @@ class Recorded:
 
 
 def script(title: str, loader: str, calls: Sequence[Recorded], verdict: Sequence[str]) -> str:
-    """The whole script as text: first the calls with their verdict, last the loading of the target."""
+    """Return the whole script: first the calls with their verdict, last the loading of the target."""
     opening = [f'"""{title}"""', "", "from math import inf, nan", "", "import numpy as np", "import torch"]
     names: dict[int, str] = {}
     body = [line for call in calls for line in _call(call, names)]
@@ -89,7 +89,7 @@ def _call(call: Recorded, names: dict[int, str]) -> list[str]:
 
 
 def naming(names: tuple[str, ...]) -> str:
-    """A regular expression that finds any of the names as a word."""
+    """Return a regular expression that finds any of the names as a word."""
     return rf"\b({'|'.join(names)})\b" if names else ""
 
 
@@ -151,7 +151,7 @@ def _tensor(value: torch.Tensor) -> str:
 
 
 def _room(x: torch.Tensor) -> str:
-    """An empty tensor of the same strides; between the entries of one of floats lies NaN."""
+    """Return an empty tensor of the same strides; between the entries of one of floats lies NaN."""
     extent = 1 + sum((size - 1) * stride for size, stride in zip(x.shape, x.stride(), strict=True))
     if x.is_floating_point() and extent > x.numel():
         between = f"torch.full(({extent},), nan, dtype={x.dtype})"
@@ -160,7 +160,7 @@ def _room(x: torch.Tensor) -> str:
 
 
 def describe(value: Any) -> Any:
-    """An argument as plain data for the record."""
+    """Return an argument as plain data for the record."""
     if isinstance(value, torch.Tensor):
         values = value.detach().cpu()
         numbers = values.double() if values.is_floating_point() else values

@@ -1,4 +1,4 @@
-"""How optimizers, schedules and gradient accumulation are put to use: see `uses`, to which these functions belong."""
+"""Drivers of optimizers, schedules and gradient accumulation, which are among ``drivers.DRIVERS``."""
 
 from __future__ import annotations
 
@@ -97,4 +97,4 @@ DRIVERS: Mapping[str, Callable[..., Any]] = {
     **dict.fromkeys(("warmup", "warmup_cosine", "noam"), drive_schedule),
     "accumulate_gradients": drive_accumulate_gradients,
 }
-"""By operation, the function that puts it to use."""
+"""Driver by operation."""

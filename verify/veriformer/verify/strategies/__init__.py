@@ -1,4 +1,4 @@
-"""What the checks draw: sizes that tell axes apart, values that tell formulas apart, strides."""
+"""Hypothesis strategies for sizes, values and layouts."""
 
 from veriformer.verify.strategies.choices import axes_of_scores, choice, maybe, option
 from veriformer.verify.strategies.extents import extent

@@ -1,4 +1,4 @@
-"""Choices among a few things, made once each: building a strategy costs more than drawing from it."""
+"""Cached strategies for choices: building a strategy costs more than drawing from it."""
 
 from __future__ import annotations
 
@@ -12,27 +12,29 @@ T = TypeVar("T")
 
 @lru_cache(maxsize=None, typed=True)
 def choice(*options: T) -> st.SearchStrategy[T]:
-    """One of these; shrinks to the first."""
+    """Return a strategy for one of these options; shrinks to the first."""
     return st.sampled_from(options)
 
 
 @lru_cache(maxsize=None, typed=True)
 def option(name: str, *given: Any) -> st.SearchStrategy[dict[str, Any]]:
-    """An option of a call with one of these values; None leaves it out. Shrinks to the first."""
+    """Return a strategy for an option of a call with one of these values, None to leave it out; shrinks to the
+    first."""
     return st.sampled_from([{} if value is None else {name: value} for value in given])
 
 
 @cache
 def maybe(strategy: st.SearchStrategy[T]) -> st.SearchStrategy[T | None]:
-    """None, or what the strategy draws."""
+    """Return a strategy for None or a value of ``strategy``."""
     return st.none() | strategy
 
 
 @cache
 def axes_of_scores() -> st.SearchStrategy[tuple[bool, ...]]:
-    """For the last two to four axes of [B, H, n_q, n_k], whether each is full or 1; most often that of the keys is.
+    """Return a strategy for the full axes among the last two to four of [B, H, n_q, n_k], the others having size 1.
 
-    In every third one the heads differ from one another in all four axes: such a mask is the easiest to read wrongly.
+    The axis of keys is full most often. In every third draw the heads differ from one another in all four axes: such a
+    mask is the easiest to misread.
     """
     t, f = True, False
     pairs = ((t, t), (f, t), (t, f))

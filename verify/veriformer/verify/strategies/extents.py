@@ -15,31 +15,31 @@ from functools import cache
 import hypothesis.strategies as st
 
 Ranges = Mapping[str, tuple[int, int]]
-"""By axis the smallest and the largest size that it may have."""
+"""Smallest and largest size by axis."""
 
 Work = Callable[[Mapping[str, int]], float]
-"""From sizes to how many numbers the formula makes of them, arrays of every step aside; it grows with each size."""
+"""Number of entries that the formula computes, arrays of every step aside; it grows with each size."""
 
 Ties = Sequence[tuple[str, str]]
-"""Axes that are as long as others in every third call, as those of a text that attends to itself are."""
+"""Pairs of axes that are equally long in every third call, as in self-attention."""
 
 _UNIT = 2.0**-32
 _TILE = 16
-"""Two thirds of the lengths and widths are at least so large, where the budget allows it."""
+"""Minimum of two thirds of the lengths and widths, where the budget allows it."""
 
 _LONG = 100
-"""An axis that may be as large as this is a length or a width; others multiply the work of a call and little else."""
+"""Minimum largest size of a length or a width; shorter axes multiply the work of a call and little else."""
 
 _WIDE = 4
-"""So many axes at most are drawn in the upper half of their range, on the scale of logarithms."""
+"""Maximum number of axes that are drawn in the upper half of their logarithmic range."""
 
 _TILES = 6
-"""Tiles of 4, 8, …, 128 (2^2 to 2^7)."""
+"""Number of tile sizes 4, 8, …, 128 (2^2 to 2^7)."""
 
 
 @cache
 def extent(least: int, most: int) -> st.SearchStrategy[int]:
-    """A size, log-uniform between these; half are multiples of a power of two, or one off. Shrinks to the least.
+    """Return a strategy for log-uniform sizes; half are multiples of a power of two, or one off. Shrinks to the least.
 
     The bytes drawn are a fraction u in [0, 1) and what is done to the size at u, so that fewer bytes mean less.
     """
@@ -50,7 +50,7 @@ def extent(least: int, most: int) -> st.SearchStrategy[int]:
 
 @cache
 def _words() -> st.SearchStrategy[int]:
-    """Four bytes, any as likely as another, where Hypothesis's integers crowd around 0."""
+    """Return a strategy for uniform 32-bit integers, where Hypothesis's integers crowd around 0."""
     return st.binary(min_size=4, max_size=4).map(int.from_bytes)
 
 
@@ -65,7 +65,7 @@ def _size(least: int, most: int, u: float, how: int, off: int) -> int:
 def drawn_together(
     draw: Callable[[st.SearchStrategy[int]], int], ranges: Ranges, work: Work, budget: float, ties: Ties = ()
 ) -> dict[str, int]:
-    """A size for each axis, whose work together is within the budget, unless the smallest sizes are already more."""
+    """Draw a size for each axis, with their work within the budget, unless the smallest sizes already exceed it."""
     tied = {other: one for one, other in ties if draw(_place(3)) == 2 and _overlap(ranges[one], ranges[other])}
     limits = {name: ranges[name] for name in ranges if name not in tied}
     for other, one in tied.items():
@@ -99,7 +99,7 @@ def drawn_together(
 
 
 def _overlap(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int] | None:
-    """The sizes that both axes may have."""
+    """Return the range of sizes that both axes may have; None without any."""
     least, most = max(a[0], b[0]), min(a[1], b[1])
     return (least, most) if least <= most else None
 
@@ -110,7 +110,7 @@ def _place(n: int) -> st.SearchStrategy[int]:
 
 
 def _most(found: Mapping[str, int], name: str, least: int, most: int, work: Work, budget: float) -> int:
-    """The largest size of an axis that the budget allows beside the others: by bisection, in 4 to 10 steps."""
+    """Return the largest size of an axis within the budget, the other sizes fixed: by bisection, in 4 to 10 steps."""
     if work({**found, name: most}) <= budget:
         return most
     low, high = least, most

@@ -1,4 +1,4 @@
-"""Layouts: the same numbers under other strides."""
+"""Layouts: equal values under other strides."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _HOW = ("contiguous", "transposed", "sliced", "contiguous", "transposed", "slice
 
 
 class Layout:
-    """A way to lay a tensor out: transposed storage, every second element of a wider one, or one row for all."""
+    """Memory layout of a tensor: transposed storage, every second element of a wider one, or one row for all."""
 
     def __init__(self, how: str, axis: int) -> None:
         self.how = how
@@ -21,7 +21,7 @@ class Layout:
         return f"Layout({self.how!r}, {self.axis})"
 
     def of(self, x: torch.Tensor) -> torch.Tensor:
-        """The tensor under this layout. Where it is expanded (stride 0), values along the axis become the first's."""
+        """Return the tensor under this layout. If expanded (stride 0), values along the axis become the first's."""
         if x.ndim == 0 or x.numel() == 0:
             return x
         axis = self.axis % x.ndim
@@ -37,5 +37,6 @@ class Layout:
 
 @cache
 def layouts(*, expanded: bool = True) -> st.SearchStrategy[Layout]:
-    """A layout; shrinks to the contiguous one. ``expanded=False`` leaves out the one that changes values."""
+    """Return a strategy for layouts; shrinks to the contiguous one. ``expanded=False`` excludes the one that changes
+    values."""
     return st.builds(Layout, st.sampled_from(_HOW if expanded else _HOW[:-1]), st.integers(0, 3))

@@ -1,4 +1,4 @@
-"""Values with structure: what Gaussian data never shows is drawn on purpose.
+"""Structured values: patterns that Gaussian data never shows.
 
 Hypothesis draws a kind and a seed; NumPy makes the array from the seed. Kinds come in the order in which they shrink,
 the simplest first.
@@ -36,12 +36,12 @@ def _one_signed(rng: np.random.Generator, shape: Shape) -> Array:
 
 
 def _offset(rng: np.random.Generator, shape: Shape) -> Array:
-    """A mean far from zero beside the spread, along the last axis."""
+    """Draw rows whose mean is far from zero relative to their spread."""
     return rng.standard_normal(shape) + 6.0 * rng.standard_normal((*shape[:-1], 1))
 
 
 def _peaked(rng: np.random.Generator, shape: Shape) -> Array:
-    """One entry that stands out along the last axis."""
+    """Draw rows with a single outlier of ±6 along the last axis."""
     x = rng.standard_normal(shape)
     if x.size:
         place = rng.integers(0, shape[-1], (*shape[:-1], 1))
@@ -50,12 +50,12 @@ def _peaked(rng: np.random.Generator, shape: Shape) -> Array:
 
 
 def _spread(rng: np.random.Generator, shape: Shape) -> Array:
-    """Magnitudes over four decades."""
+    """Draw magnitudes over four decades."""
     return rng.choice([-1.0, 1.0], shape) * 10.0 ** rng.uniform(-3.0, 1.0, shape)
 
 
 def _duplicates(rng: np.random.Generator, shape: Shape) -> Array:
-    """Rows that are copies of one another, and entries that are copies within a row."""
+    """Draw rows that repeat, and entries that repeat within rows."""
     x = rng.standard_normal(shape)
     if x.size and len(shape) > 1:
         x = np.take(x, rng.integers(0, shape[-2], shape[-2]), axis=-2)
@@ -83,33 +83,33 @@ _MAKERS: dict[str, Callable[[np.random.Generator, Shape], Array]] = {
     "small": _small,
 }
 KINDS: tuple[str, ...] = tuple(_MAKERS)
-"""The kinds of values, in the order in which they shrink."""
+"""Kinds of values, in the order in which they shrink."""
 
 
 @dataclass(frozen=True)
 class Values:
-    """A recipe for arrays: a kind and a seed. The same recipe and shape give the same array."""
+    """Recipe for arrays: a kind and a seed. Equal recipes and shapes give equal arrays."""
 
     kind: str
     seed: int
 
     @property
     def rng(self) -> np.random.Generator:
-        """A generator of its own for whatever else belongs to the same draw."""
+        """Independent generator for whatever else belongs to the same draw."""
         return np.random.default_rng([self.seed, 1])
 
     def array(self, *shape: int) -> Array:
-        """Float64 values of this shape."""
+        """Return float64 values of this shape."""
         return _MAKERS[self.kind](np.random.default_rng(self.seed), shape)
 
 
 @cache
 def seeds() -> st.SearchStrategy[int]:
-    """A seed for NumPy, any as likely as another, where Hypothesis's integers crowd around 0; shrinks to 0."""
+    """Return a strategy for uniform NumPy seeds, where Hypothesis's integers crowd around 0; shrinks to 0."""
     return st.binary(min_size=4, max_size=4).map(int.from_bytes)
 
 
 @cache
 def values(kinds: tuple[str, ...] = KINDS) -> st.SearchStrategy[Values]:
-    """A recipe of one of these kinds, the first the simplest."""
+    """Return a strategy for recipes of these kinds, the first the simplest."""
     return st.builds(Values, st.sampled_from(kinds), seeds())
