@@ -1,1 +1,1 @@
-"""One folder per area of the contract, one file or folder per operation: its record and its laws."""
+"""Operations: one folder per area of the contract, one file or folder per operation with its record and its laws."""

@@ -14,7 +14,7 @@ _MILD = ("integers", "gaussian", "ties", "one-signed", "duplicates", "sparse", "
 
 
 def perturbed(trial: Trial, x: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
-    """The same numbers but for one, which moves by more than rounding explains."""
+    """Return x with one entry changed by more than rounding explains."""
     changed = x.clone()
     if changed.numel():
         place = np.unravel_index(int(rng.integers(changed.numel())), tuple(changed.shape))

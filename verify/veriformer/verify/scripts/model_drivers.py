@@ -439,7 +439,8 @@ def secant(model, ids, labels, *, seed, step, **asked):
 
 
 def influence(model, ids, mask=None, *, places, seed, splits=(), lengths=None, **asked):
-    """Return the gradient of a sum of the logits at some places ``[B, n]`` for the embedding of each token.
+    """Return the gradient of a randomly weighted sum of logits at some places ``[B, n]`` for the embedding of each
+    token.
 
     splits: where the call is cut into parts that go on through the cache. ``[B · n, d]``; without entries where no
     module ``nn.Embedding`` takes the ids, or the model records no gradient.

@@ -1,4 +1,4 @@
-"""What the laws of top-k, top-p and greedy choice share."""
+"""Laws shared by top-k, top-p and greedy choice."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def keeps_within(trial: Trial, a: Observation, b: Observation, message: str) -> 
 
 
 def untouched_law(options: Options) -> Callable[[Trial], None]:
-    """What is kept is as it was given."""
+    """Return the law that kept scores are unchanged."""
 
     def body(trial: Trial) -> None:
         z = draw_logits(trial)

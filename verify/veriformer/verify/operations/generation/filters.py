@@ -1,4 +1,4 @@
-"""What top-k, top-p and greedy choice share: scores to choose from, ordinary, long and bad."""
+"""Draws and invalid calls of top-k, top-p and greedy choice: scores, ordinary, long and bad."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _neighbours(trial: Trial, rng: np.random.Generator, shape: tuple[int, ...]) 
 
 
 def apart(z: torch.Tensor) -> bool:
-    """Whether the scores of every row differ."""
+    """Return whether the scores of every row are distinct."""
     return bool((z.sort(-1).values.diff() > 0).all())
 
 
@@ -85,7 +85,7 @@ def ordinary_scores(trial: Trial) -> torch.Tensor:
 
 
 def one_row(whole: Arguments, trial: Trial, extra: int = 0) -> tuple[Arguments, Arguments, dict[str, Index]]:
-    """One row of several."""
+    """Draw one row of a call, to be computed alone."""
     z = whole["logits"] if whole["logits"].ndim > 1 else whole["logits"][None].repeat(2, 1)
     i = trial.draw(st.integers(0, z.shape[0] - 1))
     index = (slice(i, i + 1),)

@@ -1,4 +1,4 @@
-"""What the laws of text share: results that are lists of pieces, and verdicts that a script can repeat."""
+"""Results of text operations: lists of pieces, and verdicts that a script can repeat."""
 
 from __future__ import annotations
 

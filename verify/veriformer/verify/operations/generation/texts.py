@@ -1,4 +1,4 @@
-"""What byte-pair encoding and unigram segmentation share: texts, and one dtype, since they have none."""
+"""Draws shared by byte-pair encoding and unigram segmentation: texts, and one dtype, since they have none."""
 
 from __future__ import annotations
 

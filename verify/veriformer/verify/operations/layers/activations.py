@@ -1,4 +1,4 @@
-"""What GELU and SiLU share: numbers to draw, and laws of both."""
+"""Draws and laws shared by GELU and SiLU."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def many_numbers(trial: Trial) -> Arguments:
 
 
 def bad_numbers(trial: Trial) -> Iterator[InvalidCall]:
-    """What both activations refuse."""
+    """Yield the invalid calls of both activations."""
     yield InvalidCall("no tensor", {"x": None}, ("x",))
     yield InvalidCall("a number", {"x": 1.0}, ("x",))
 

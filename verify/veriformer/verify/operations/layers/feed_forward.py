@@ -50,7 +50,7 @@ def _feed_forward_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
 
 
 def draw_feed_forward(trial: Trial) -> Arguments:
-    """The same; with a probability of dropout, which does nothing without training."""
+    """Draw a call, with a probability of dropout, which has no effect without training."""
     off = trial.option("dropout_p", 0.4, None, 0.0, 0.9)
     quiet = trial.option("training", None, *((True, False) if off.get("dropout_p") == 0.0 else (False,)))
     return {**draw_mlp(trial), **off, **quiet, **trial.option("generator", None, Seed(trial.draw(seeds())))}
@@ -91,7 +91,8 @@ def _of_dropout(trial: Trial) -> tuple[tuple[int, ...], int, int]:
 
 
 def _dropout(trial: Trial) -> None:
-    """One call shows the mask through a diagonal output layer; another, of equal shapes and state, is judged by it."""
+    """Dropout: a call with a diagonal output layer shows the mask; another, of equal shapes and state, is judged with
+    it."""
     p = trial.draw(choice(0.4, 1.0, 0.25, 0.7))
     lead, d, f = _of_dropout(trial)
     a: dict[str, Any] = network(trial, lead, d, f, f)

@@ -57,7 +57,7 @@ def _ordinary(trial: Trial) -> Arguments:
 
 
 def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
-    """One error grows, whichever of the two numbers moves."""
+    """Draw a call, and changes of the prediction and of the target that enlarge one error."""
     a = dict(_ordinary(trial))
     first = torch.zeros_like(a["target"])
     first[0, 0] = 4.0 if a["prediction"][0, 0] >= a["target"][0, 0] else -4.0

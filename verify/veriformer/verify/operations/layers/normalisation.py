@@ -1,4 +1,4 @@
-"""What the records of both normalisations share: rows of many kinds, long and bad ones."""
+"""Draws shared by the records of both normalisations: rows of many kinds, long and bad ones."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def draw_rows(trial: Trial, parameters: tuple[str, ...]) -> dict[str, Any]:
 
 
 def one_slice(trial: Trial, draw: Callable[[Trial], Arguments]) -> tuple[Arguments, Arguments, dict[str, Index]]:
-    """One index of the first axis."""
+    """Draw a call, and one index of its first axis alone."""
     whole = dict(draw(trial))
     whole["x"] = whole["x"][None] if whole["x"].ndim == 1 else whole["x"]
     trial.assume(whole["x"].shape[0] > 0)

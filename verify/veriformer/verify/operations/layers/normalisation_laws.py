@@ -21,7 +21,7 @@ _KINDS = ("gaussian", "one-signed", "ties", "peaked", "duplicates", "sparse")
 
 
 def exact_result(trial: Trial, operation: OpInfo, arguments: Arguments) -> Reference:
-    """What the result must be."""
+    """Return the reference of the result."""
     return operation.exact(trial, arguments, use_exact_oracle=False)[0]
 
 
@@ -47,7 +47,7 @@ def row_squares(y: torch.Tensor) -> torch.Tensor:
 
 
 def mean_square_law(reference: Reference) -> Reference:
-    """What the mean square of judged rows may be: |(y + e)² − y²| ≤ (2 |y| + b) b."""
+    """Return the reference of the mean square of judged rows y, with |(y + e)² − y²| ≤ (2 |y| + b) b."""
     slack = ((2.0 * np.abs(reference.exact) + reference.bound) * reference.bound).mean(-1)
     return Reference(np.square(reference.exact).mean(-1), slack * (1 + 2.0**-40) + 2.0**-50, constant=True)
 

@@ -1,4 +1,4 @@
-"""What the records of networks of two layers share: tensors, widths, formulas and bad calls."""
+"""Tensors, widths, formulas and bad calls shared by networks of two layers."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _activation(*default: str | None) -> st.SearchStrategy[dict[str, Any]]:
 
 
 RANGES: dict[str, tuple[int, int]] = {"rows": (1, 3000), "d": (1, 2000), "f": (1, 2000), "o": (1, 2000)}
-"""How many rows, and how wide input, hidden layer and output may be."""
+"""Smallest and largest number of rows, and width of input, hidden layer and output."""
 
 
 def work(s: Mapping[str, int]) -> float:
@@ -116,7 +116,7 @@ def ordinary_of(tensors: Tensors) -> Callable[[Trial], Arguments]:
 
 
 def one_row(trial: Trial, draw: Callable[[Trial], Arguments]) -> tuple[Arguments, Arguments, dict[str, Index]]:
-    """One index of the first axis."""
+    """Draw a call, and one index of its first axis alone."""
     whole = dict(draw(trial))
     whole["x"] = whole["x"][None] if whole["x"].ndim == 1 else whole["x"]
     i = trial.draw(st.integers(0, whole["x"].shape[0] - 1))

@@ -1,4 +1,4 @@
-"""What token embeddings and the head of a language model share: the table of a vocabulary."""
+"""Vocabulary tables shared by token embeddings and the head of a language model."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ XAVIER_NORMAL = OpInfo(
 
 
 _MANY = 200_000
-"""So many weights show how they are distributed."""
+"""Number of weights that suffices to show their distribution."""
 
 
 _SQUARE = 150

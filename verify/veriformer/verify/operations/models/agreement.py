@@ -22,11 +22,11 @@ EFFORT = 0.15
 """Examples of a whole model, as a multiple of the profile's: each stands for a dozen calls."""
 
 LOUD = 2.0**6
-"""What embeddings are multiplied with where nobody may see them: what comes through is as much larger."""
+"""Factor on hidden embeddings, by which a leak is amplified."""
 
 
 class ModelExample(DrawnInputs):
-    """One example of a whole model: it draws tokens, asks in several ways, and judges whether they agree."""
+    """Example of a whole model: it draws tokens, asks in several ways, and judges whether the answers agree."""
 
     def __init__(self, trial: Trial) -> None:
         super().__init__(trial)
@@ -52,7 +52,7 @@ class ModelExample(DrawnInputs):
             return self.trial.call({"way": way, "dtype": dtype or self.subject.dtype, **given})
 
     def answer(self, way: str, *, coarse: float = 0.0, afresh: bool = False, **given: Any) -> Answer:
-        """The same, with the noise of the answer. Raises Violation where it is not finite.
+        """Ask in one way and return the answer with its noise. Raises Violation where it is not finite.
 
         afresh: of a copy of the model that has never been called.
         """

@@ -1,4 +1,4 @@
-"""What a model answered when it was asked in one way, as cells that are judged one by one."""
+"""Answer of a model that was asked in one way, as cells that are judged one by one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from veriformer.verify.operations.models import noise
 
 @dataclass(frozen=True)
 class Answer:
-    """What one way gave, cell by cell, and how far roundoff moves it, which is measured when it is asked for."""
+    """Answer of one way, cell by cell, and its sensitivity to roundoff, which is measured on demand."""
 
     outcome: Outcome
     cells: list[Floats]
@@ -48,15 +48,15 @@ class Answer:
 
 
 def differences(one: Answer, two: Answer | None, number: int) -> list[Floats]:
-    """What two answers differ in, by cells, in one perturbed run; without a second, the first itself."""
+    """Return the differences of two answers by cell in one perturbed run; without a second, the first itself."""
     found = one.run(number)
     return found if two is None else [a - b for a, b in zip(found, two.run(number), strict=True)]
 
 
 def telling_much(one: Answer, two: Answer, bound: Floats) -> bool:
-    """Whether a cell that is off by as much as it is large would be seen in half of the cells, the live ones at least.
+    """Return whether an error as large as the cell would be seen in at least half of the cells.
 
-    Of cells that are nothing nothing can be told by their size: with a bound of nothing they must be just that.
+    Cells of size 0 count only with a bound of 0, by which they must be exactly that.
     """
     sizes = np.asarray([max(np.linalg.norm(a), np.linalg.norm(b)) for a, b in zip(one.cells, two.cells, strict=True)])
     told = (bound < sizes) | (bound == 0)
@@ -64,5 +64,5 @@ def telling_much(one: Answer, two: Answer, bound: Floats) -> bool:
 
 
 def distance_of(one: Answer, two: Answer) -> Floats:
-    """How far two answers are apart, cell by cell."""
+    """Return the distance of two answers by cell."""
     return np.asarray([np.linalg.norm(a - b) for a, b in zip(one.cells, two.cells, strict=True)])

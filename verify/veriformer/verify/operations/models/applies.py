@@ -1,4 +1,4 @@
-"""What a model does not support, and so is not judged by: each function gives the reason, or None where it does.
+"""Support by a model, for which it is judged: each function gives the reason for its absence, or None.
 
 A model that cannot be built or called at all is no matter of support: the check says what it raised.
 """
@@ -41,7 +41,7 @@ def _ability(reason: str) -> Callable[[Callable[[Subject], bool]], Applies]:
 
 @_ability("")
 def always(model: Subject) -> bool:
-    """It is judged in one dtype: fp64 where the model can be called in it."""
+    """Return True: every model is judged in one dtype, fp64 where it can be called in it."""
     return True
 
 
@@ -127,7 +127,8 @@ _NO_GENERATE = "the model has no generate that takes a number of new tokens, or 
 
 @functools.cache
 def writes_batches(model: Subject) -> bool:
-    """Whether ``generate`` takes several rows; one that takes none at all is asked for them, and so is told of."""
+    """Return whether ``generate`` takes several rows; also for one that takes none at all, which is reported when
+    asked."""
     prompt = torch.zeros(2, 2, dtype=torch.int64)
     return _answers(model, prompt) or not _answers(model, prompt[:1])
 
@@ -140,7 +141,8 @@ def _answers(model: Subject, prompt: torch.Tensor) -> bool:
 
 
 def _decodes(model: Subject) -> str:
-    """Whether ``generate`` is greedy as it is, by chance as it is, or as it is asked; empty where there is none."""
+    """Return the decoding of ``generate``: "greedy", "chance", or "both" if an option chooses; empty without
+    ``generate``."""
     inner, names = model.model(), calls.settings_of(model.model())
     calling: Any = getattr(inner, "calling", None)
     if not names or (calling is not None and calling.source):

@@ -1,4 +1,4 @@
-"""How many perturbed runs decide, and what they say: whether two ways differ by more than rounding explains."""
+"""Sequential decisions over perturbed runs: whether two ways differ by more than rounding explains."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from veriformer.verify.judging.judge import Floats
 from veriformer.verify.operations.models.noise import ERROR_RATE, RUNS, factor
 
 FACTOR = 10.0
-"""So many spreads are seen: what lies within them is accepted, and runs go on until what lies outside is accused."""
+"""Number of spreads that must be seen: less is accepted, and runs go on until more is accused."""
 
 LOOKS = 5
-"""How often a judgement may look at growing numbers of runs; the error rate is shared among the looks."""
+"""Number of looks at growing numbers of runs; the error rate is shared among them."""
 
 
 def decided(
@@ -47,7 +47,7 @@ def vanishing(
     wholly: bool = False,
     rate: float = ERROR_RATE,
 ) -> tuple[Floats, Floats]:
-    """Whether differences have a mean: by cell its size, and the size up to which it is explained.
+    """Return, by cell, the size of the mean difference, and the size up to which it is explained.
 
     differences: by the number of a run, the difference of two calls in it. more: a mean explained otherwise.
     wholly: take all runs, for the sharpest bound.

@@ -1,4 +1,4 @@
-"""What an example of a whole model is about: its sizes, and the tokens, masks, labels and places that are drawn."""
+"""Drawn inputs of an example of a whole model: sizes, tokens, masks, labels and places."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ LONGEST = 64
 """Tokens that every model admits."""
 
 FAINT = 2.0**-7
-"""What embeddings may be multiplied with: norms then divide by their eps as much as by what they are given."""
+"""Factor that embeddings may be scaled by: norms then divide by their eps as much as by their input."""
 
 
 class DrawnInputs:
-    """One example of a whole model, as far as it is drawn. faint: how loud the embeddings are where that can be set."""
+    """Drawn inputs of one example of a whole model. faint: the scale of the embeddings where it can be set."""
 
     def __init__(self, trial: Trial) -> None:
         self.trial = trial
@@ -82,6 +82,7 @@ class DrawnInputs:
         return self.trial.draw(st.integers(1, self.n - 1))
 
     def splits(self, count: int) -> list[int]:
-        """So many places to cut the row in two, one in each part of it: what begins late shows at a late one alone."""
+        """Draw ``count`` places to cut the row in two, one in each part of it: a late fault shows at a late place
+        alone."""
         edges = np.linspace(1, self.n, count + 1).astype(int)
         return [self.trial.draw(st.integers(int(a), int(b) - 1)) for a, b in pairwise(edges)]

@@ -28,7 +28,7 @@ ROWS = 1024
 """Texts that are drawn from one prompt, so that shares are known to a tenth; a quarter of them one by one."""
 
 _SHARP = (1.0, 0.5, 2.0)
-"""How far apart, in units of the temperature, the two largest scores are where it is chosen."""
+"""Gaps between the two largest scores, in units of the temperature, where it is chosen."""
 
 
 def _written(e: ModelExample, ids: torch.Tensor, new: int, **given: Any) -> tuple[torch.Tensor, str]:
@@ -50,7 +50,7 @@ def _written(e: ModelExample, ids: torch.Tensor, new: int, **given: Any) -> tupl
 
 
 def _behind(answer: Answer, text: torch.Tensor, new: int) -> Floats:
-    """How far the score of each token that was chosen is behind the largest one, by row and step in turn."""
+    """Return the gap between the largest score and that of each chosen token, by row and step in turn."""
     chosen = text[:, -new:].reshape(-1)
     cells = torch.as_tensor(np.stack(answer.cells))
     found = cells.max(-1).values - cells.gather(-1, chosen[:, None])[:, 0]
@@ -145,7 +145,8 @@ def _shares(e: ModelExample, scores: torch.Tensor, text: torch.Tensor, new: int,
 
 
 def _drawn_again(text: torch.Tensor, name: str) -> str:
-    """That a script does not draw the texts that were judged: by a sum over all their tokens, each with its place."""
+    """Return an expression that is true in a script if it draws other texts than the judged ones: by a sum over all
+    tokens, each weighted by its place."""
     places = torch.arange(1, text.numel() + 1).reshape(text.shape)
     weighted = f"{name} * torch.arange(1, {name}.numel() + 1).reshape({name}.shape)"
     return f"int(({weighted}).sum()) != {int((text * places).sum())}"

@@ -50,7 +50,7 @@ from veriformer.verify.judging import students_t
 from veriformer.verify.judging.judge import Floats
 
 ERROR_RATE = 1e-7
-"""How often a judgement may accuse two ways that differ by rounding."""
+"""Probability that a judgement accuses two ways that differ by rounding."""
 
 RUNS = 4
 """Perturbed runs of each way to begin with; they are doubled while the judgement needs more."""
@@ -179,7 +179,7 @@ _COPIES = frozenset({"copy", "_to_copy"})
 
 
 def _narrows(name: str, args: Sequence[Any], result: Any) -> bool:
-    """Whether a copy has fewer digits than what was copied."""
+    """Return whether a copy has fewer digits than its source."""
     source = args[0] if name == "_to_copy" else args[1]
     if not (isinstance(source, torch.Tensor) and source.is_floating_point() and result.is_floating_point()):
         return False
@@ -194,7 +194,8 @@ def _name(func: Any) -> str:
 
 @cache
 def inexact(func: Any) -> bool:
-    """Whether an operation commits an error of its own. FlexAttention, which has no schema, is a kernel like others."""
+    """Return whether an operation commits an error of its own. FlexAttention, which has no schema, is a kernel like
+    others."""
     if not hasattr(func, "_schema"):
         return True
     views = any(r.alias_info is not None and not r.alias_info.is_write for r in func._schema.returns)
@@ -215,7 +216,7 @@ def moved(model: nn.Module, seed: int, coarse: float = 0.0) -> nn.Module:
 
 
 def cells(result: Any) -> list[Floats]:
-    """What a way gave, as the vectors that are judged one by one."""
+    """Return the result of a way as the vectors that are judged one by one."""
     if isinstance(result, list | tuple):
         return [cell for part in result for cell in cells(part)]
     values: Floats = result.detach().to("cpu", torch.float64).numpy()
@@ -226,7 +227,7 @@ Way = Callable[..., Any]
 
 
 class Spread:
-    """How far roundoff moves what one way gives, over as many perturbed runs as are asked for.
+    """Sensitivity of a way's result to roundoff, over as many perturbed runs as are asked for.
 
     Every run draws the same random numbers, so that what a model draws at random is no noise of rounding.
     moved: by its number, a copy of the model whose parameters carry a roundoff. coarse: as for Roundoff.
@@ -259,7 +260,7 @@ class Spread:
         return means
 
     def run(self, number: int) -> list[Floats]:
-        """What one perturbed run gave, by cells. Equal numbers commit equal errors in calls of equal shapes."""
+        """Return the cells of one perturbed run. Equal numbers commit equal errors in calls of equal shapes."""
         other = self._moved(number)
         # A compiler would bypass the mode.
         with torch.compiler.set_stance("force_eager"), Roundoff(self._seed + number, self._coarse):
@@ -277,5 +278,6 @@ def _copied(value: Any) -> Any:
 
 
 def factor(runs: int, judged: int, rate: float = ERROR_RATE) -> float:
-    """How many spreads two ways may differ by: Student's t, two-sided, at the error rate shared among the cells."""
+    """Return the number of spreads that two ways may differ by: Student's t, two-sided, the error rate shared among
+    cells."""
     return students_t.quantile(runs, 1 - rate / (2 * max(1, judged)))

@@ -55,7 +55,7 @@ class Subject:
         return built
 
     def moved(self, number: int, coarse: float = 0.0) -> nn.Module:
-        """One of many copies of the model whose parameters carry a random roundoff; the first are kept."""
+        """Return a copy of the model whose parameters carry a random roundoff, by its number; the first are cached."""
         if number >= noise.RUNS:
             return noise.moved(self.model(), number, coarse)
         if (number, coarse) not in self._moved:
@@ -64,7 +64,7 @@ class Subject:
 
     @cached_property
     def vocabulary(self) -> int:
-        """How many tokens there are: the last axis of the logits."""
+        """Size of the vocabulary: the last axis of the logits."""
         return int(self._probe(self.dtype).shape[-1])
 
     def _probe(self, dtype: torch.dtype) -> torch.Tensor:
@@ -77,17 +77,17 @@ class Subject:
         return {"source": ids} if self.operation == "seq2seq_lm" else {}
 
     def takes(self, *names: str) -> bool:
-        """Whether the call has an argument of one of these names."""
+        """Return whether the call has an argument of one of these names."""
         return calls.takes(self.model(), *names) is not None
 
     @property
     def masked(self) -> bool:
-        """Whether the tokens that the logits belong to can be given a mask."""
+        """True if the tokens that the logits belong to can be given a mask."""
         return self.takes("decoder_attention_mask" if self.operation == "seq2seq_lm" else "attention_mask")
 
     @cached_property
     def positions(self) -> str:
-        """Whether positions follow from the mask, or are given by the caller, as claimed."""
+        """Claimed source of positions: the mask, or the caller."""
         return self.target.claims.convention("causal_lm.positions")
 
     @cached_property
@@ -118,7 +118,7 @@ class Subject:
 
     @cached_property
     def scalable(self) -> bool:
-        """Whether embeddings can be scaled from outside, as they cannot where a compiler has fixed the call."""
+        """True if embeddings can be scaled from outside, as they cannot where a compiler has fixed the call."""
         ids = torch.tensor([[0, self.vocabulary - 1]])
         given = self.source(ids)
         try:
@@ -143,12 +143,12 @@ class Subject:
 
     @cached_property
     def trainable(self) -> bool:
-        """Whether some parameter asks for a gradient."""
+        """True if some parameter requires a gradient."""
         return any(p.requires_grad for p in self.model().parameters())
 
 
 class _Seen(TorchDispatchMode):
-    """Which operations were called, and how coarse the floating-point numbers are that they gave."""
+    """Recorder of the names of called operations, and of the eps of their floating-point results."""
 
     supports_higher_order_operators = True
 

@@ -18,13 +18,13 @@ from veriformer.verify.strategies import choice
 from veriformer.verify.targets.model_kinds import OPERATIONS
 
 STEP = 2.0**-13
-"""How far apart, relative to the parameters, slopes are taken at least: any step is right; of a larger one less is
-seen, of a smaller one more is lost to rounding. With a roundoff u of the model's own the two errors, of the order of
-h² and u/h, are balanced by h of the order of u^(1/3); as h is granted in the place of h², by less: u^(2/3)."""
+"""Minimum distance of slopes, relative to the parameters: any step is right; of a larger one less is seen, of a smaller
+one more is lost to rounding. With a roundoff u of the model's own the two errors, of the order of h² and u/h, are
+balanced by h of the order of u^(1/3); as h is granted in the place of h², by less: u^(2/3)."""
 
 
 PLAINLY = 1.0
-"""How loud embeddings are where gradients are taken: of faint ones these are so steep that a step crosses choices."""
+"""Scale of embeddings where gradients are taken: those of faint ones are so steep that a step crosses choices."""
 
 DIRECTIONS = 3
 """Along so many of them a gradient has to be wrong: two kinks that undo each other, or a jump as where a token changes
@@ -59,7 +59,7 @@ def _saved(e: ModelExample) -> None:
 
 
 def _slope(e: ModelExample) -> None:
-    """What the loss gains between two places is the mean of its slope.
+    """Slope: the difference quotient of the loss between two places is the mean of its derivative.
 
     By the trapezoidal rule that is off by at most half of what the slope changes by in each part, were it monotone
     there; twice that is granted. Kinks, such as ReLU has, change the slope and so are granted too.

@@ -35,10 +35,10 @@ def _formula(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 
 
 _RANGES: dict[str, tuple[int, int]] = {"batches": (1, 150), "tokens": (1, 500), "d": (1, 5000)}
-"""How many micro-batches there are, how many tokens one has at most, and how wide they are."""
+"""Smallest and largest number of micro-batches, tokens in one, and width."""
 
 _BATCH = 100
-"""What a micro-batch costs beside its tokens."""
+"""Cost of a micro-batch besides its tokens."""
 
 
 def _work(s: Mapping[str, int]) -> float:
@@ -85,7 +85,7 @@ def _large(trial: Trial, params: list[torch.Tensor], rng: np.random.Generator) -
 
 
 def _mask(rng: np.random.Generator, tokens: int) -> torch.Tensor:
-    """Which tokens of a micro-batch count: some, all or none."""
+    """Draw the mask of counted tokens of a micro-batch: some, all or none."""
     return torch.as_tensor(rng.random(tokens) < rng.choice([0.5, 1.0, 0.0]))
 
 

@@ -68,14 +68,14 @@ def _constants(lifted: Mapping[str, Any]) -> tuple[tuple[float, float], float]:
 
 
 def _step(xp: RunningError, g: Any, eps: float, unseen: float, place: str) -> Any:
-    """One step in units of the learning rate: g / (|g| + ε), or with ε where it is claimed to be."""
+    """Return one step in units of the learning rate: g / (|g| + ε), or with ε where it is claimed to be."""
     if place == "inside":
         return g / xp.sqrt(g * g + eps)
     return g / (abs(g) + (eps / (1 - unseen) ** 0.5 if place == "hat" else eps))
 
 
 _MANY = (257, 5000)
-"""How many steps: more than 8 bits count, and often more than a number of 11 bits tells apart."""
+"""Range of the number of steps: beyond 8 bits, and often beyond the integers exact in 11 bits."""
 
 
 def _long_run(operation: OpInfo, trial: Trial) -> None:
@@ -133,7 +133,7 @@ def _scale(operation: OpInfo) -> Callable[[Trial], None]:
 
 
 def steps_taken(run: torch.Tensor, start: torch.Tensor) -> torch.Tensor:
-    """How far each step went, in float64."""
+    """Return the change of each step, in float64."""
     return torch.diff(run.double(), dim=0, prepend=start.double()[None])
 
 

@@ -75,7 +75,7 @@ def sgd_momentum(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 
 
 def sgd_by_differences(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    """The same with averages in their second form, for small β."""
+    """Return the run of SGD with averages in their second form, for β below 0.5."""
     averaged = a.get("gradient_weight") != "1"
     return _momentum(xp, a, towards) if averaged and a.get("beta", 0.9) < 0.5 else []
 

@@ -63,7 +63,7 @@ def picked(observed: Observation, places: Any) -> Observation:
 
 
 def of_steps(reference: Reference, places: Any) -> Reference:
-    """The same steps of what the run must be."""
+    """Return the reference of these steps of the run."""
     return Reference(reference.exact[places], reference.bound[places])
 
 

@@ -1,4 +1,4 @@
-"""What the records of the optimizers share: runs, options, bad calls, and what a run leaves of its parameters."""
+"""Draws and formulas shared by the records of the optimizers: runs, options, bad calls, final parameters."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def gradients(trial: Trial, kind: Values, i: int, steps: int, shape: tuple[int, 
 
 
 _RANGES: dict[str, tuple[int, int]] = {"tensors": (1, 400), "entries": (1, 2**17), "steps": (1, 5)}
-"""How many parameters there are, how many entries one of them has, and how many steps they take."""
+"""Smallest and largest number of parameters, of entries of one of them, and of steps."""
 
 
 def _work(s: Mapping[str, int]) -> float:
@@ -102,7 +102,7 @@ def draw_adam_options(trial: Trial, run: dict[str, Any], decays: tuple[float | N
 
 
 def _dropping(g: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
-    """The same gradients [steps, *shape], from some step on a thousandth."""
+    """Return the gradients [steps, *shape], scaled by a thousandth from some step on."""
     late = torch.arange(len(g), device=g.device) >= int(rng.integers(1, max(2, len(g))))
     return g * torch.where(late, 1e-3, 1.0).to(g.dtype).view(-1, *[1] * (g.ndim - 1))
 

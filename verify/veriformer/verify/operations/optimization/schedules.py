@@ -1,4 +1,4 @@
-"""What the schedules share: the rates of several steps at once, in fp64, as the floats they are."""
+"""Draws and laws shared by the schedules: rates of several steps at once, in fp64, as the floats they are."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ LAW_RATES = (0.1, 3e-4, 7.0, 6.25e-5)
 
 
 def slopes(rates: torch.Tensor) -> torch.Tensor:
-    """What each step adds to the rate."""
+    """Return the change of the rate at each step."""
     return torch.diff(rates)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 Shape = tuple[int, ...]
 
 OWN = 300
-"""What a tensor costs beside its entries, counted in entries."""
+"""Cost of a tensor besides its entries, counted in entries."""
 
 _MANY = 100
 """Entries that each tensor of a list may have without making it much dearer."""
@@ -31,7 +31,7 @@ def _small(rng: np.random.Generator) -> Shape:
 
 
 def _shape(rng: np.random.Generator, entries: int) -> Shape:
-    """So many entries, or a few less, in a vector or a matrix that is high or wide."""
+    """Draw the shape of a vector or a matrix, high or wide, with ``entries`` entries or a few less."""
     short = _log_uniform(rng, math.isqrt(entries)) if rng.random() < 0.5 else 1
     both = short, entries // short
     return (entries,) if short == 1 else both if rng.random() < 0.5 else both[::-1]

@@ -1,4 +1,4 @@
-"""What the encodings of positions share: numbers of heads, bad integers, slack."""
+"""Draws shared by the encodings of positions: numbers of heads, bad integers, slack."""
 
 from __future__ import annotations
 

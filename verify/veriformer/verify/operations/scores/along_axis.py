@@ -1,4 +1,4 @@
-"""What softmax and log-sum-exp share: scores, the axis they are taken along, and scores shifted or huge."""
+"""Draws shared by softmax and log-sum-exp: scores, the axis of the operation, and scores shifted or huge."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _hide_some(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
 
 
 def one_slice(trial: Trial, reduced: bool) -> tuple[Arguments, Arguments, dict[str, Index]]:
-    """One index of an axis other than the one that the operation is about."""
+    """Draw a call, and one index alone of an axis other than that of the operation."""
     whole = draw_scores(trial, least_rank=2)
     z = whole["z"]
     axis = axis_in(whole) % z.ndim
@@ -147,7 +147,7 @@ def bad_axis(trial: Trial) -> Iterator[InvalidCall]:
 
 
 def few_rows(trial: Trial, least: int = 1, *, small: bool = False) -> tuple[int, int]:
-    """How many rows, and how long they are: small most often, or always."""
+    """Draw the number of rows and their length: small most often, or always."""
     ranges = {"rows": (least, 2000), "width": (2, 10000)}
     large = None if small else trial.sizes(ranges, lambda s: s["rows"] * s["width"])
     if large is not None:

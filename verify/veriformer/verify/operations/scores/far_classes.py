@@ -24,7 +24,8 @@ _LAST = 40
 
 
 def _numbers(trial: Trial) -> st.SearchStrategy[int]:
-    """How many classes: more than a half tells apart, or than 16 bits, with a sign or without, can count."""
+    """Return a strategy for the number of classes: more than the integers of a half, or than signed or unsigned 16
+    bits."""
     if trial.dtype_name == "fp32":
         return trial.draw(choice(extent(_SIGNED + _LAST, _UNSIGNED), extent(_UNSIGNED + _LAST, 2 * _UNSIGNED)))
     apart = 2**trial.format.precision

@@ -74,7 +74,8 @@ def _count(counted: np.ndarray, reduction: str) -> int:
 
 
 def _masses(xp: Any, logits: Any, target: Any, ignore_index: int, alpha: float) -> tuple[np.ndarray, Any, Any]:
-    """Which rows count, the smoothed target masses, and the class indices where those are all there is."""
+    """Return the mask of counted rows, the smoothed target masses, and the class indices if targets are indices
+    alone."""
     vocabulary = logits.shape[-1]
     if not isinstance(target, np.ndarray):
         y = target * (1 - xp.asarray(alpha)) + xp.asarray(alpha) / vocabulary if alpha else target

@@ -34,7 +34,7 @@ from veriformer.verify.strategies import choice, leading_shapes, sizes, values
 
 
 def labelled(a: Arguments) -> Arguments:
-    """The same call with its target under the name of labels."""
+    """Return the call with its target renamed to labels."""
     return {"labels" if key == "target" else key: value for key, value in a.items()}
 
 

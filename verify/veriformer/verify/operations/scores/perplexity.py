@@ -113,7 +113,7 @@ def weighted(counts: torch.Tensor, *parts: torch.Tensor) -> torch.Tensor:
 
 
 def _log_bound(reference: Reference) -> float:
-    """How far the logarithm of a result may be off."""
+    """Return the error bound of the logarithm of a result."""
     margin = float(reference.exact - reference.bound)
     return float(reference.bound) / margin * (1 + 2.0**-40) + 2.0**-48 if margin > 0 else np.inf
 

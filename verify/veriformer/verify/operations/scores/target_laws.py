@@ -1,4 +1,4 @@
-"""What the laws of the losses share."""
+"""Laws shared by the losses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the losses share: logits with targets, drawn, changed, long and bad, and the loss in other forms."""
+"""Draws shared by the losses: logits with targets, drawn, changed, long and bad, and other forms of the loss."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def classes(rng: np.random.Generator, shape: tuple[int, ...], vocabulary: int) -
 
 
 def with_ignored(rng: np.random.Generator, target: np.ndarray, ignore_index: int) -> np.ndarray:
-    """The same targets with some ignored, at least one of them not, if any can be counted."""
+    """Return the targets with some ignored, at least one of them not, if any can be counted."""
     ignored = rng.random(target.shape) < rng.choice([0.0, 0.4])
     hidden = np.where(ignored, ignore_index, target)
     return hidden if (hidden != ignore_index).any() else target

@@ -158,7 +158,7 @@ def _units(trial: Trial) -> None:
 
 
 def overtakes(p: torch.Tensor, low: torch.Tensor, high: torch.Tensor) -> torch.Tensor:
-    """How far the probability of each lower score exceeds that of a higher one, in float64."""
+    """Return max(p_low − p_high, 0), the excess probability of each lower score over a higher one, in float64."""
     return (p.double().gather(-1, low) - p.double().gather(-1, high)).clamp(min=0)
 
 
@@ -206,7 +206,7 @@ def _limit(trial: Trial, shares: np.ndarray) -> Reference:
 
 
 def _shares(z: np.ndarray) -> np.ndarray:
-    """What each score has where the highest share everything evenly."""
+    """Return the uniform distribution over the largest scores of each row."""
     highest = z == z.max(-1, keepdims=True)
     return np.asarray(highest / highest.sum(-1, keepdims=True))
 

@@ -61,13 +61,14 @@ def is_certain(one: Subject) -> bool:
 
 @_ability("it takes one group only, or parameters do not take the steps among others that they take alone")
 def has_separate_groups(one: Subject) -> bool:
-    """The same, in several groups."""
+    """Return whether the target takes several groups and steps each parameter separately."""
     return one.groupable and one.separate
 
 
 @_ability("it takes one group only, its parameters depend on one another, or no option of a group is known")
 def has_group_options(one: Subject) -> bool:
-    """The same, and a group may have options of its own."""
+    """Return whether the target takes several groups, steps parameters separately, and a group may have options of its
+    own."""
     return one.groupable and one.separate and bool(one.alternatives or _rates(one))
 
 
@@ -92,7 +93,7 @@ def has_rate(one: Subject) -> bool:
 
 @_ability("it has no option maximize")
 def has_maximize(one: Subject) -> bool:
-    """It can go uphill."""
+    """Return whether the optimizer can maximize."""
     return "maximize" in one.takes and one.accepts({"maximize": True})
 
 
@@ -245,7 +246,7 @@ def _no_rate(e: OptimizerExample) -> None:
 
 
 def _rate(e: OptimizerExample) -> None:
-    """It is looked at up to the second step after the change, for an average of steps is one behind."""
+    """Rate: a changed rate changes a step, at the latest the second one, for an average of steps is one behind."""
     start = int(e.rng.integers(e.T - 1))
     plain, faster = e.ask(), e.ask(rates=((start, -4.0),))
     after = [plain.item(0, i).value[start:] for i in range(e.n)]

@@ -25,7 +25,7 @@ Group = tuple[list[int], Given | None]
 
 
 class OptimizerExample:
-    """One example: parameters, their gradients and options are drawn, runs are asked for, and compared.
+    """Example of an optimizer: it draws parameters, their gradients and options, asks for runs, and compares them.
 
     run: a run of all parameters in one group. T: its steps.
     """
@@ -52,7 +52,7 @@ class OptimizerExample:
         self.trial.assume(self.n >= n)
 
     def alternative(self) -> Given:
-        """One of the options with another value."""
+        """Draw one of the options with another value."""
         known = self.subject.alternatives
         return dict(known[int(self.rng.integers(len(known)))])
 

@@ -37,16 +37,16 @@ class Subject:
 
     @cached_property
     def way(self) -> Stepping | str:
-        """How it is stepped."""
+        """Stepping of the optimizer, or the reason why it cannot be stepped."""
         return stepping_of(self.make, self.dtype)
 
     @property
     def stepping(self) -> Stepping:
-        """The same, as is assumed where it is judged."""
+        """Stepping of the optimizer; a default one if it cannot be stepped."""
         return self.way if isinstance(self.way, Stepping) else Stepping(((2, 3), (4,), (5, 2)))
 
     def accepts(self, options: Mapping[str, Any]) -> bool:
-        """Whether it can be built with such options, and stepped."""
+        """Return whether the optimizer can be built with such options, and stepped."""
         key = repr(sorted(options.items()))
         if key not in self._accepted:
             self._accepted[key] = not steps(self.make, self.stepping, self.dtype, options)
@@ -54,7 +54,7 @@ class Subject:
 
     @cached_property
     def built(self) -> Any:
-        """One instance of it."""
+        """New instance of the optimizer."""
         return self.make([torch.ones(s, dtype=self.dtype).requires_grad_() for s in self.stepping.shapes])
 
     @cached_property
@@ -70,7 +70,7 @@ class Subject:
 
     @cached_property
     def steers(self) -> bool:
-        """Whether its groups' rate is one of every step, and not where sizes kept in the state begin, as with Rprop."""
+        """True if the groups' rate scales every step, not only initial sizes kept in the state, as with Rprop."""
         if self.rate is None:
             return False
         p = torch.ones(self.stepping.shapes[0], dtype=self.dtype).requires_grad_()
@@ -104,7 +104,7 @@ class Subject:
 
     @cached_property
     def groupable(self) -> bool:
-        """Whether it takes several groups."""
+        """True if the optimizer takes several groups."""
         try:
             self.make(
                 [{"params": [torch.ones(s, dtype=self.dtype).requires_grad_()]} for s in self.stepping.shapes[:2]]
@@ -115,7 +115,7 @@ class Subject:
 
     @cached_property
     def separate(self) -> bool:
-        """Whether a parameter takes the same steps among others as alone, bit for bit, where all have gradients."""
+        """True if a parameter takes equal steps among others and alone, bit for bit, where all have gradients."""
         params = self._params()
         together = self.plain_run(params)
         alone = [self.plain_run([p], first=i) for i, p in enumerate(params)]
@@ -123,7 +123,7 @@ class Subject:
 
     @cached_property
     def draws(self) -> bool:
-        """Whether its steps draw random numbers, which go to parameters in their order."""
+        """True if steps draw random numbers, which go to parameters in their order."""
         with torch.random.fork_rng():
             torch.manual_seed(1)
             before = torch.random.get_rng_state()
@@ -138,7 +138,7 @@ class Subject:
 
     @cached_property
     def family(self) -> str:
-        """How plain runs answer gradients that are 8 times as large: "invariant", "linear", or "" for neither."""
+        """Response of plain runs to gradients that are 8 times as large: "invariant", "linear", or "" for neither."""
         starts = {"linear": [torch.zeros_like(p) for p in self._params()], "invariant": self._params()}
         for name, params in starts.items():
             one, other = (self.plain_run(params, factor=factor, options=self.eps) for factor in (1.0, 8.0))

@@ -25,7 +25,7 @@ _LONGEST = 16
 
 
 class SchedulerExample:
-    """One example: first rates of some groups, and a number of steps."""
+    """Example of a schedule: initial rates of some groups, and a number of steps."""
 
     def __init__(self, trial: Trial) -> None:
         self.trial = trial

@@ -28,7 +28,7 @@ RANGES: dict[str, tuple[int, int]] = {
     "d_k": (2, 256),
     "d_v": (1, 256),
 }
-"""How small and how large the axes of a call may be; heads are groups times repeats."""
+"""Smallest and largest size of the axes of a call; heads are groups times repeats."""
 
 
 def work(s: Mapping[str, int]) -> float:
@@ -68,7 +68,7 @@ def draw_shape(trial: Trial, within: Ranges = RANGES, *, diagonal: bool = False,
 
 
 def supported_shape(trial: Trial, shape: Shape) -> Shape:
-    """The same sizes, or those nearby that the target takes."""
+    """Return the sizes, or nearby ones that the target takes."""
     b, h, groups, n_q, n_k, d_k, d_v = shape
     if 1 < groups < h and not trial.supports("grouped heads"):
         groups = h
@@ -99,7 +99,7 @@ def stretched(axes: tuple[bool, ...], full: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def sees(trial: Trial, shape: Shape, arguments: Mapping[str, Any]) -> NDArray[np.bool_]:
-    """Which query sees which key, [B, H, n_q, n_k]; a bias of −∞ hides too."""
+    """Return the visible pairs, [B, H, n_q, n_k]; a bias of −∞ hides too."""
     b, h, _, n_q, n_k, _, _ = shape
     options = {key: arguments[key] for key in ("mask", "is_causal", "window") if arguments.get(key) is not None}
     if "mask" in options:
@@ -110,7 +110,7 @@ def sees(trial: Trial, shape: Shape, arguments: Mapping[str, Any]) -> NDArray[np
 
 
 def every_row_sees(trial: Trial, shape: Shape, arguments: Mapping[str, Any]) -> bool:
-    """Whether no query is left without a key."""
+    """Return whether every query sees a key."""
     return bool(sees(trial, shape, arguments).any(-1).all())
 
 
@@ -191,7 +191,7 @@ def draw_options(trial: Trial, shape: Shape, kinds: Sequence[str] = KINDS) -> di
 
 
 def with_nothing_left_out(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The same call with every option that it left out given as what stands for it."""
+    """Return the options with every missing one given explicitly as its default."""
     nothing = dict.fromkeys(("mask", "bias", "window", "scale", "softcap", "generator"))
     return {**nothing, "is_causal": False, "dropout_p": 0.0, "training": False, **options}
 

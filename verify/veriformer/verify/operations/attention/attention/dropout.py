@@ -160,7 +160,7 @@ def _gradient(trial: Trial) -> None:
 
 
 def _long(trial: Trial) -> None:
-    """The same for sequences longer than a tile."""
+    """Judge dropout over sequences longer than a tile."""
     trial.only_large(2.0)
     few = {"batch": (1, 2), "groups": (1, 2), "repeats": (1, 2)}
     _judge_dropped(trial, draw_shape(trial, {**few, "n_q": (33, 200), "n_k": (33, 200)}, diagonal=True))

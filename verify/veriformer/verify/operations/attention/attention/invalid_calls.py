@@ -12,7 +12,7 @@ from veriformer.verify.strategies import sizes, values
 
 
 def bad_attention(trial: Trial) -> Iterator[InvalidCall]:
-    """One call for every way in which sizes, dtypes and options can be wrong."""
+    """Yield one invalid call for every way in which sizes, dtypes and options can be wrong."""
     b, groups, n_k, d_k, d_v = (trial.draw(sizes(2, 4)) for _ in range(5))
     n_q, h = n_k + 1, 2 * groups
     kind = trial.draw(values(("gaussian",)))

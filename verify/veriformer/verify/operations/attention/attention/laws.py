@@ -60,7 +60,7 @@ def _same(
 
 
 def _causality(trial: Trial) -> None:
-    """What lies ahead does not matter, and what lies behind does."""
+    """Causality: a change of later keys and values changes no earlier output, and some output that sees it."""
     b, h, groups, n_q, n_k, d_k, d_v = draw_shape(trial)
     n_q, n_k = min(n_q, n_k), max(n_k, n_q, 2)
     shape = (b, h, groups, n_q, n_k, d_k, d_v)
@@ -158,7 +158,7 @@ def _permutation(trial: Trial) -> None:
 
 
 def _key_shift(trial: Trial) -> None:
-    """One vector added to all keys adds q · c to all scores of a row, which softmax does not see."""
+    """Key shift: a vector c added to all keys adds q · c to all scores of a row, under which softmax is invariant."""
     shape = draw_shape(trial)
     b, _, groups, _, n_k, d_k, _ = shape
     tensors = draw_tensors(trial, shape, ("integers", "gaussian", "one-signed"))

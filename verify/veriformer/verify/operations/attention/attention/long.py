@@ -95,7 +95,8 @@ def _key_tiles(trial: Trial) -> None:
 
 
 def _with_one_above(trial: Trial, tensors: dict[str, torch.Tensor], place: int) -> dict[str, torch.Tensor]:
-    """The same with a key that every query scores 9 to 12 above the others, where e⁻⁹ of each of these still counts.
+    """Replace q and k by ones of small scores, but for a key that every query scores 9 to 12 higher, where each e⁻⁹
+    counts.
 
     Scores are otherwise small; one more feature, 1 in all queries, is 0 in all keys but this one.
     """
@@ -145,7 +146,8 @@ def _far_positions(trial: Trial) -> None:
 
 
 def _decoding(trial: Trial) -> None:
-    """One or two queries over many keys: what they see may be in few of the parts into which the keys are split."""
+    """Judge one or two queries over many keys: the visible ones may be in few of the parts into which the keys are
+    split."""
     b, h, groups, n_q, n_k, d_k, d_v = _drawn(trial, 1.0, n_q=(1, 2), n_k=(33, 2400))
     tensors = draw_tensors(trial, (b, h, groups, n_q, n_k, d_k, d_v), ("gaussian", "one-signed", "peaked"))
     tensors["q"], tensors["k"] = _lowered(trial, tensors["q"], tensors["k"])

@@ -48,7 +48,7 @@ def _ordinary(trial: Trial) -> Arguments:
 
 
 def _slice(trial: Trial) -> tuple[Arguments, Arguments, dict[str, Index]]:
-    """One batch element and one group of heads."""
+    """Draw a call, and one of its batch elements with one group of heads alone."""
     shape = draw_shape(trial)
     whole: Arguments = {**draw_tensors(trial, shape), **draw_options(trial, shape)}
     b, h, groups = shape[:3]

@@ -60,7 +60,7 @@ def _ordinary_call(trial: Trial) -> Arguments:
 
 
 def _part(trial: Trial) -> tuple[Arguments, Arguments, dict[str, Index]]:
-    """One batch element and one group of heads, alone."""
+    """Draw a call, and one of its batch elements with one group of heads alone."""
     whole = draw_cached(trial)
     b, groups, _, _ = whole["k_new"].shape
     i, group = trial.draw(sizes(0, b - 1)), trial.draw(sizes(0, groups - 1))

@@ -1,4 +1,4 @@
-"""What the key-value cache and attention over it share: keys and values, drawn in pieces."""
+"""Draws of the key-value cache and of attention over it: keys and values in pieces."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ Axes = tuple[int, int, int]
 """B, G, d of a cache."""
 
 RANGES: dict[str, tuple[int, int]] = {"batch": (1, 96), "groups": (1, 64), "d": (1, 256), "length": (1, 1200)}
-"""How small and how large a cache may be; the length is that of all tokens."""
+"""Smallest and largest size of the axes of a cache; the length is that of all tokens."""
 
 _SHOWN = 0.5
-"""What an entry costs: every update shows all rows, keys and values, but nothing is computed of them."""
+"""Cost of an entry: every update shows all rows, keys and values, but computes nothing of them."""
 
 
 def draw_axes(trial: Trial) -> Axes:
@@ -72,7 +72,7 @@ def draw_part(trial: Trial, whole: int, few: int) -> int:
 
 
 def in_doubt(xp: Any, x: Any) -> Any:
-    """What a cache of bytes may return for rows x: anything within half a step of each row, and the rounding of it.
+    """Return the rows x with the error bound of an int8 cache: half a step of each row, and the rounding of it.
 
     The quotient that is rounded to a code, the step, and their product are computed in the dtype at worst.
     """

@@ -32,11 +32,11 @@ Floats = NDArray[np.float64]
 
 
 TAKES = {"update": 2, "overflow": 2, "reorder": 1, "reset": 0}
-"""How many tensors each action takes."""
+"""Number of tensors that each action takes."""
 
 
 class List:
-    """What a cache is over the reals: a list of rows [B, G, d], which is as easily read as it is slow."""
+    """Reference cache over the reals: a list of rows [B, G, d], as simple as it is slow."""
 
     def __init__(self, window: int | None) -> None:
         self.window = window
@@ -55,7 +55,7 @@ class List:
 
 
 def expected(a: Arguments) -> tuple[list[Floats], list[int]]:
-    """What every accepted update shows, keys and values in turn, and the length after every action."""
+    """Return the results of all accepted updates, keys and values in turn, and the length after every action."""
     lists = List(a.get("window")), List(a.get("window"))
     supply, found, lengths = iter(a["rows"]), [], [0]
     for action in a["actions"]:
@@ -208,7 +208,8 @@ def _int8(trial: Trial) -> None:
 
 
 def _shows_what_it_stored(trial: Trial, a: Arguments, outcome: Outcome) -> None:
-    """What one update has shown, the next one shows again, bit for bit, unless a reorder or reset came between.
+    """Raise Violation unless an update shows earlier rows bit for bit as the previous one, without reorder or reset
+    between.
 
     What is shown is what is stored: a row must not be closer to what was given while it is new.
     """

@@ -22,7 +22,7 @@ from veriformer.verify.strategies import choice, sizes, values
 
 
 def chunk_sizes(trial: Trial, *, least: int = 1, most: int = 4, largest: int = 3) -> list[int]:
-    """How many tokens each call appends."""
+    """Draw the number of tokens that each call appends."""
     return [trial.draw(sizes(1, largest)) for _ in range(trial.draw(sizes(least, most)))]
 
 

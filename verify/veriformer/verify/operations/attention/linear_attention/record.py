@@ -29,7 +29,7 @@ RANGES: dict[str, tuple[int, int]] = {
     "d": (2, 256),
     "d_v": (1, 256),
 }
-"""How small and how large the axes of a call may be."""
+"""Smallest and largest size of the axes of a call."""
 
 
 def _work(s: Mapping[str, int]) -> float:
@@ -96,7 +96,7 @@ def _ordinary(trial: Trial) -> Arguments:
 
 
 def _part(trial: Trial) -> tuple[Arguments, Arguments, dict[str, Index]]:
-    """One head of one batch element, alone."""
+    """Draw a call, and one head of one of its batch elements alone."""
     whole = draw_linear(trial)
     b, h = whole["q"].shape[:2]
     i, j = trial.draw(sizes(0, b - 1)), trial.draw(sizes(0, h - 1))

@@ -115,7 +115,7 @@ def _own_context(trial: Trial) -> None:
 
 
 def _causality(trial: Trial) -> None:
-    """What lies ahead does not matter, and what lies behind does; nor does it get a gradient."""
+    """Causality: a change of later tokens changes no earlier output, and later tokens get no gradient from it."""
     shape = draw_shape(trial, context=False, least=2)
     one: dict[str, Any] = {**draw_tensors(trial, shape), **counts(trial, shape), "is_causal": True}
     t = trial.draw(sizes(0, shape.n - 1))
@@ -151,7 +151,7 @@ def _padded(trial: Trial) -> tuple[Shape, dict[str, Any], np.ndarray]:
 
 
 def _without_padding(trial: Trial, a: Arguments, real: np.ndarray, cotangent: torch.Tensor) -> tuple[Reference, Any]:
-    """What real tokens must give, from the formula where padding is zeros and nothing comes from what it asks."""
+    """Return the references of result and gradients, from the formula with padding set to 0 in x."""
     clean = {**a, "x": torch.where(torch.as_tensor(real)[..., None], a["x"], 0)}
     return exact(trial, MHA, clean), MHA.exact_gradients(trial, clean, cotangent, use_exact_oracle=False)
 

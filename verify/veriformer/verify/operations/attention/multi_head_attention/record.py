@@ -39,7 +39,7 @@ class Shape(NamedTuple):
 
     @property
     def keys(self) -> int:
-        """How many tokens are keys."""
+        """Number of keys."""
         return self.n if self.m is None else self.m
 
 
@@ -55,7 +55,7 @@ RANGES: dict[str, tuple[int, int]] = {
     "m": (1, 400),
     "c": (1, 256),
 }
-"""How small and how large the axes of a call may be; heads are groups times repeats."""
+"""Smallest and largest size of the axes of a call; heads are groups times repeats."""
 
 
 def _shape(s: Mapping[str, int]) -> Shape:
@@ -90,7 +90,7 @@ def draw_shape(trial: Trial, *, context: bool | None = None, least: int = 1, **r
 
 
 def _supported(trial: Trial, shape: Shape) -> Shape:
-    """The same sizes, or those nearby that the target takes."""
+    """Return the sizes, or nearby ones that the target takes."""
     grouped = trial.offers("num_kv_heads") and all(map(trial.supports, ("grouped heads", "one key head for several")))
     if not grouped:
         shape = shape._replace(groups=shape.heads)
@@ -183,7 +183,8 @@ def _formula(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 
 
 def _padded_queries(a: Arguments, part: int) -> Any:
-    """What the padding of self-attention gives, ``[B, n, 1]``."""
+    """Return the mask of padded queries of self-attention, ``[B, n, 1]``, whose results are unjudged; None without
+    any."""
     mask = a.get("attention_mask")
     if mask is None or a.get("context") is not None:
         return None
@@ -201,7 +202,7 @@ def _ordinary(trial: Trial) -> Arguments:
 
 
 def _part(trial: Trial) -> tuple[Arguments, Arguments, dict[str, Index]]:
-    """One batch element, alone."""
+    """Draw a call, and one of its batch elements alone."""
     whole = draw_multi_head(trial)
     i = trial.draw(sizes(0, whole["x"].shape[0] - 1))
     element = (slice(i, i + 1),)

@@ -35,7 +35,7 @@ _DTYPES = ("fp64", "fp32")
 
 @dataclass(frozen=True)
 class Found:
-    """What a search returned: its ids, the expression that gives them in a script, and its score."""
+    """Result of a search: its ids, the expression that gives them in a script, and its score."""
 
     ids: tuple[int, ...]
     expression: str
@@ -196,7 +196,7 @@ def _impossible(trial: Trial) -> None:
 
 
 def _renamed(table: TabularLM, name: list[int]) -> TabularLM:
-    """The same model with ids under other names: i becomes name[i]."""
+    """Return the model with its ids permuted: i becomes name[i]."""
 
     def row(log_p: tuple[float, ...]) -> tuple[float, ...]:
         return tuple(log_p[name.index(i)] for i in range(len(log_p)))

@@ -24,7 +24,7 @@ from veriformer.verify.operations.generation.filters import (
 
 
 def _top_p(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    """What is kept; nothing is said of a token before which the mass meets p within rounding."""
+    """Return the kept logits, with an infinite bound where the mass before a token meets p within rounding."""
     filtered = top_p_filter(xp, a["logits"], a["p"])
     if isinstance(xp, RunningError) and a["p"] < 1:
         filtered.error = np.where(undecided(xp, a["logits"], a["p"]), np.inf, filtered.error)

@@ -48,7 +48,7 @@ def _call(a: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
 
 
 def renormalised(a: Mapping[str, Any]) -> bool:
-    """Whether the gates of the chosen experts sum to 1."""
+    """Return whether the gates of the chosen experts sum to 1."""
     return bool(a.get("gates", GATES[0]) == GATES[0])
 
 
@@ -156,7 +156,7 @@ def mixture(trial: Trial, lead: tuple[int, ...], number: int, widths: Any = None
 
 
 def _apart(x: torch.Tensor, router: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The same with scores that differ, exact still: every expert has a remainder of a quarter to itself."""
+    """Make the scores of all experts distinct, still exact: each expert has a fraction of a quarter of its own."""
     number = router.shape[1]
     x[..., 0] = 1
     router[0] = torch.arange(number).roll(int(x.sum())) / max(32, 4 << (number - 1).bit_length())
@@ -170,7 +170,8 @@ _RANGES: dict[str, tuple[int, int]] = {
     "h": (1, 300),
     "o": (1, 300),
 }
-"""How many tokens and experts, and their widths; sums of more than 64 scores of halves are not exact in bf16."""
+"""Smallest and largest numbers of tokens and experts, and their widths; sums of more than 64 scores of halves are not
+exact in bf16."""
 
 
 def _work(s: Mapping[str, int]) -> float:
@@ -237,7 +238,7 @@ def _refusals(trial: Trial) -> Iterator[InvalidCall]:
 
 
 def separated(arguments: Arguments) -> bool:
-    """Whether no scores tie at the edge of the choice."""
+    """Return whether the k-th and the next score differ in every row."""
     scores = np.sort(arguments["x"].double().numpy() @ arguments["router"].double().numpy(), axis=-1)[..., ::-1]
     k = int(arguments.get("top_k", 2))
     return k == scores.shape[-1] or bool((scores[..., k - 1] > scores[..., k]).all())

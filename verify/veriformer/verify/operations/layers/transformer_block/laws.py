@@ -25,7 +25,7 @@ from veriformer.verify.strategies import choice, sizes, values
 
 
 def _silent(a: Arguments, *names: str) -> dict[str, Any]:
-    """The same block with these parameters zero."""
+    """Return the call with these parameters set to zero."""
     return {**a, **{name: torch.zeros_like(a[name]) for name in names}}
 
 
@@ -126,7 +126,7 @@ def _padding(trial: Trial) -> None:
 
 
 def _other_padding(trial: Trial, padded: Arguments, real: np.ndarray) -> None:
-    """What a padded token gives is its own: it sees nothing of the rest of the padding."""
+    """Raise Violation if a padded token's result depends on the rest of the padding."""
     rng = trial.draw(values()).rng
     place = int(rng.choice(np.flatnonzero(~real[0])))
     others = np.broadcast_to(~real[..., None], padded["x"].shape).copy()

@@ -65,7 +65,7 @@ def draw_block(
 
 
 def _supported(trial: Trial, shape: Sequence[int]) -> list[int]:
-    """The same sizes, or those nearby that the target takes."""
+    """Return the sizes, or nearby ones that the target takes."""
     b, n, d, groups, repeats, d_k, d_v, f = shape
     if not all(map(trial.supports, ("grouped heads", "one key head for several"))):
         groups, repeats = groups * repeats, 1
@@ -136,7 +136,7 @@ def _ordinary(trial: Trial) -> Arguments:
 
 
 def _part(trial: Trial) -> tuple[Arguments, Arguments, dict[str, Index]]:
-    """One batch element, alone."""
+    """Draw a call, and one of its batch elements alone."""
     whole = draw_any(trial)
     i = trial.draw(sizes(0, whole["x"].shape[0] - 1))
     element = (slice(i, i + 1),)

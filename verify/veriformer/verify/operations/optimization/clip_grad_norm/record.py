@@ -21,7 +21,7 @@ from veriformer.verify.strategies import KINDS, Values, choice, leading_shapes, 
 from veriformer.verify.targets.claims import Claims
 
 EPSILON = 1e-6
-"""What the claimed denominator ``norm+1e-6`` adds to the norm."""
+"""Addend of the claimed denominator ``norm+1e-6``."""
 
 
 BEYOND = "norm+1e-6 beyond max_norm"
@@ -72,7 +72,7 @@ def draw_grads(trial: Trial, *, least: int = 1, kinds: Sequence[str] = KINDS) ->
 
 
 _RANGES: dict[str, tuple[int, int]] = {"tensors": (1, 600), "entries": (1, 2**17)}
-"""How many tensors there are, and how many entries one of them has."""
+"""Smallest and largest number of tensors, and of entries of one of them."""
 
 
 def norm_of(grads: list[torch.Tensor]) -> float:

@@ -63,7 +63,7 @@ def products(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
 
 
 def _products_bound(q: Reference, k: Reference) -> Floats:
-    """What the bounds on the entries leave to the inner products: |q| b + |k| a + a b, summed."""
+    """Return the bound of the inner products from those of the entries: |q| b + |k| a + a b, summed."""
     size, other = np.abs(q.exact) + q.bound, np.abs(k.exact) + k.bound
     return size @ k.bound.T + q.bound @ other.T + _SLACK * (size @ other.T)
 

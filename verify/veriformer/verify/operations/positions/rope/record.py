@@ -128,7 +128,7 @@ def _ordinary(trial: Trial) -> Arguments:
 
 
 def _part(trial: Trial) -> tuple[Arguments, Arguments, dict[str, Index]]:
-    """One position alone."""
+    """Draw a call, and one of its positions alone."""
     n = trial.draw(sizes(1, 4))
     a = {**draw_rope(trial), "x": features(trial, n), "positions": _places(trial, (n,))}
     i = trial.draw(st.integers(0, n - 1))

@@ -38,7 +38,7 @@ def _cross_entropy_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
 
 
 def _slice(trial: Trial) -> tuple[Arguments, Arguments, dict[str, Index]]:
-    """One row of several, with the losses not reduced."""
+    """Draw a call with unreduced losses, and one of its rows alone."""
     whole = {**draw_cross_entropy(trial), "reduction": "none"}
     if whole["logits"].ndim == 1:
         whole = {**whole, "logits": whole["logits"][None], "target": whole["target"][None]}
