@@ -40,7 +40,7 @@ def targets(operation: str) -> list[str]:
 
 
 def runs(check: Check, target: str) -> Iterator[tuple[str, Found]]:
-    """What runs with several seeds come to, by dtype."""
+    """Yield the summaries of runs with several seeds, by dtype and quantity."""
     profile = Profile(name="calibration", examples=EXAMPLES, shrinks=0, timeout_s=120)
     implementation = load(target)
     for dtype in check.dtypes:

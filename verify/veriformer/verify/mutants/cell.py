@@ -1,4 +1,4 @@
-"""One requirement on one member of the kill matrix."""
+"""Cell of the kill matrix: one requirement on one member."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from veriformer.verify.targets.target import Target
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One requirement on one member.
+    """Result of one requirement on one member.
 
-    killed: the requirement was violated. examples: how many were run, up to the one that killed. scalars: how many
-    numbers its smallest counterexample has, and script_status: what the script of that ended with in a process of its
-    own, where they were asked for (see `smallest`).
+    killed: the requirement was violated. examples: the number of examples run, up to the one that killed. scalars: the
+    number of entries of its smallest counterexample, and script_status: the exit status of its script in a process of
+    its own, where they were asked for (see `smallest`).
     """
 
     family: str

@@ -116,7 +116,7 @@ class KillMatrix:
 
     @property
     def generic_survivors(self) -> list[GenericMutant]:
-        """Those of them that nothing killed."""
+        """Generic mutants that no requirement killed."""
         killed = {cell.member for cell in self.cells if cell.family == "generic" and cell.killed}
         return [mutant for mutant in self.generic if mutant.identifier not in killed]
 
@@ -138,7 +138,7 @@ class KillMatrix:
 
     @property
     def unreproduced(self) -> list[Cell]:
-        """Those whose script, in a process of its own, did not find the violation again."""
+        """Counterexamples whose script, in a process of its own, did not reproduce the violation."""
         return [cell for cell in self.counterexamples if cell.script_status != 1]
 
     @property
@@ -163,7 +163,8 @@ class KillMatrix:
         return [cell for cell in self.cells if cell.status == Status.HARNESS_ERROR]
 
     def kills(self, by: str) -> dict[str, int]:
-        """How many mutants are killed, by a field of the cells such as ``requirement``, ``kind`` or ``dtype``."""
+        """Return the number of killed mutants by a field of the cells, such as ``requirement``, ``kind`` or
+        ``dtype``."""
         killed = {(getattr(cell, by), cell.member) for cell in self.cells if cell.family == "mutant" and cell.killed}
         return dict(sorted(Counter(name for name, _ in killed).items()))
 

@@ -19,7 +19,7 @@ from veriformer.verify.results import Shard
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a run of the matrix was asked for."""
+    """Request of a run of the matrix: selection, seed, shrinking."""
 
     select: tuple[str, ...]
     seed: str
@@ -36,7 +36,7 @@ class Wanted:
         return generic() if any(word.startswith("generic") for word in self.select) else EVERYONE
 
     def part(self, number: int, of: int, seconds: Mapping[str, float]) -> Shard:
-        """One part of it; seconds: of an earlier run by member, to balance the parts."""
+        """Return part ``number`` of ``of``; seconds: of an earlier run by member, to balance the parts."""
         groups = {name: [(name, 1.0)] for name in self.names()}
         rows = tuple(shards.split(shards.costs(groups, seconds), of)[number - 1])
         plan = {"select": list(self.select), "seed": self.seed, "shrink": self.shrink}
@@ -49,7 +49,7 @@ class Wanted:
 
 
 def seconds(path: Path) -> dict[str, float]:
-    """How long each member of an earlier run took. Raises ValueError for what is not a kill matrix."""
+    """Return the seconds of each member of an earlier run. Raises ValueError for a file that is no kill matrix."""
     found: dict[str, float] = {}
     for cell in read(path).cells:
         name = f"{cell.family}:{cell.member}"

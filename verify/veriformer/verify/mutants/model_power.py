@@ -31,7 +31,7 @@ TRIES, MISSES = 20, 1
 """Tries of one deviation, and how many may miss it: 95 % find it."""
 
 FACTOR = 64.0
-"""How much smaller the next deviation is."""
+"""Ratio of successive deviations."""
 
 SMALLEST = 1e-12
 """No smaller deviation is tried."""
@@ -56,7 +56,7 @@ class Planted(Decoder):
         return super().through(blocks, x + self.size * self.added(x, scene), scene)
 
     def added(self, x: Tensor, scene: Scene) -> Tensor:
-        """What is added where it may not be."""
+        """Return the unwanted addend to the values of a layer."""
         raise NotImplementedError
 
 
@@ -115,7 +115,7 @@ def target(fault: type[Planted], inner: str, size: float) -> Any:
 
 
 def found(law: str, inner: str, size: float) -> bool:
-    """Whether 95 % of tries find a deviation of this size."""
+    """Return whether 95 % of tries find a deviation of this size."""
     fault, requirement = LAWS[law]
     (check,) = (one for one in checks() if one.requirement.slug == f"causal_lm.{requirement}")
     row, profile = CheckRun(check, INNER[inner][0]), replace(PROFILES["quick"], shrinks=0)

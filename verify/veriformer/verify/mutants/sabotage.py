@@ -25,18 +25,18 @@ from veriformer.verify.targets.impl import reference
 Fill = Callable[[Tensor], Tensor]
 
 CLAIMED_KINDS = (Kind.EQUATION, Kind.GRADIENT, Kind.LAW, Kind.NUMERICS)
-"""What an adapter claims, and so must fail. It claims no contract checks (purity, layout, shapes), refusals or
-conventions: zeros of the right shape are pure, indifferent to layout and bound by no convention."""
+"""Kinds of checks that an adapter claims, and so must fail. It claims no contract checks (purity, layout, shapes),
+refusals or conventions: zeros of the right shape are pure, indifferent to layout and bound by no convention."""
 
 OF_LAWS_ALONE = ("optimizer", "lr_scheduler")
-"""What no adapter provides, for it has no formula: who sets every parameter to one number keeps most of its laws."""
+"""Operations that no adapter provides, without a formula: constant parameters keep most of their laws."""
 
 _WITHOUT_TEXTS = {
     f"causal_lm.{name}": "the models of the adapters have no generate" for name in ("greedy", "crop", "sampled")
 }
 
 _RIGHT = reference
-"""What the adapters take shapes, dtypes and gradients from."""
+"""Source of the adapters' shapes, dtypes and gradients."""
 
 _OPERATIONS = tuple(name for name in vars(_RIGHT) if name in POSITIONAL)
 
@@ -160,6 +160,6 @@ SABOTAGES: tuple[Sabotage, ...] = (
 
 
 def must_fail(sabotage: Sabotage, check: Check) -> bool:
-    """Whether this check belongs to what the adapter claims: its kind is claimed, and no reason exempts it."""
+    """Return whether an adapter must fail this check: its kind is claimed, and no reason exempts it."""
     claimed = check.requirement.kind in CLAIMED_KINDS and check.operation not in OF_LAWS_ALONE
     return claimed and check.requirement.slug not in sabotage.exempt

@@ -16,7 +16,7 @@ from veriformer.verify.targets.loading import load
 
 
 def with_smallest(cells: Sequence[Cell], seed: str) -> list[Cell]:
-    """The same cells, one of them with its smallest counterexample: of those that kill, the first that has one.
+    """Return the cells, with the smallest counterexample added to the first killing one that has any.
 
     A requirement that is judged over a whole row has none.
     """

@@ -50,7 +50,7 @@ class LiveMatrix:
 
 
 def show(matrix: KillMatrix, out: Console) -> None:
-    """Who kills whom after how many examples; then survivors, false alarms and escapes, each by name."""
+    """Print the kills with their numbers of examples; then survivors, false alarms and escapes, each by name."""
     if matrix.mutants:
         out.print(_kills(matrix))
         out.print(_by_requirement(matrix))

@@ -18,7 +18,7 @@ Step = Callable[[Tensor], Tensor]
 
 
 def _ranks(logits: Tensor) -> Tensor:
-    """How many scores come before each, the lower index first of equals."""
+    """Return the number of scores before each in falling order, the lower index first of equals."""
     return torch.argsort(logits, dim=-1, descending=True, stable=True).argsort(-1)
 
 
@@ -35,13 +35,14 @@ def _by_counting(logits: Tensor, k: int) -> Tensor:
 
 
 def _rising(q: Tensor, p: float) -> Tensor:
-    """What may be dropped from the other end: everything up to a mass of 1 − p, but never the most probable."""
+    """Return the mask of kept tokens, dropped from the least probable up to a mass of 1 − p, but never the most
+    probable."""
     rest = q.double().flip(-1).cumsum(-1).flip(-1)
     return (rest > 1 - p) | (torch.arange(q.shape[-1]) == 0) | bool(p == 1)
 
 
 def _by_size(q: Tensor, p: float) -> Tensor:
-    """How many are needed to reach p, and that many."""
+    """Return the mask of kept tokens: as many as are needed to reach p."""
     if p == 1:
         return torch.ones_like(q, dtype=torch.bool)
     n = (q.double().cumsum(-1) < p).sum(-1, keepdim=True) + 1

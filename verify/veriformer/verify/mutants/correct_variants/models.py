@@ -65,7 +65,7 @@ class _RowByRow(Decoder):
 
 
 class _Looking(Decoder):
-    """One that returns the logits alone and knows neither cache, labels nor documents."""
+    """Decoder that returns the logits alone and knows neither cache, labels nor documents."""
 
     def forward(self, ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:  # type: ignore[override]
         return self.logits(self.run(ids, attention_mask, None))

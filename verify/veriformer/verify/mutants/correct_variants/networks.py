@@ -85,7 +85,7 @@ def _mse_by_inner_product(prediction: Tensor, target: Tensor) -> Tensor:
 
 
 def _mse_of_samples(prediction: Tensor, target: Tensor) -> Tensor:
-    """One sample after another."""
+    """Compute the loss sample by sample."""
     rows = (widen(prediction) - widen(target)).reshape(-1, prediction.shape[-1])
     total = torch.zeros((), dtype=rows.dtype)
     for row in rows:
@@ -114,7 +114,7 @@ def _network_by_library(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tenso
 
 
 def _network_by_units(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, activation: str, **_: Any) -> Tensor:
-    """One hidden unit after another writes its row of W₂."""
+    """Sum the network over hidden units, each with its row of W₂."""
     wide, w1, b1, w2, b2 = (widen(t) for t in (x, w1, b1, w2, b2))
     y = b2.expand(*x.shape[:-1], -1)
     for c in range(w1.shape[1]):
@@ -144,7 +144,7 @@ def _dropped_by_library(
 
 
 def _packed_gate(x: Tensor, w_gate: Tensor, w_up: Tensor, w_down: Tensor) -> Tensor:
-    """One product for gate and value."""
+    """Compute gate and value by a single product."""
     wide, w_gate, w_up, w_down = (widen(t) for t in (x, w_gate, w_up, w_down))
     gate, up = (wide @ torch.cat((w_gate, w_up), -1)).chunk(2, -1)
     return ((gate * torch.sigmoid(gate) * up) @ w_down).to(x.dtype)

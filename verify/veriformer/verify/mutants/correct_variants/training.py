@@ -53,7 +53,7 @@ def _shrunk_afterwards(
 
 
 def _in_fp64(update: Callable[..., None]) -> Callable[..., None]:
-    """The same update, computed and remembered in fp64."""
+    """Compute the update and keep its state in fp64."""
 
     def wide(p: Tensor, g: Tensor, state: dict[str, Any], **options: Any) -> None:
         theta = p.double()
@@ -64,7 +64,7 @@ def _in_fp64(update: Callable[..., None]) -> Callable[..., None]:
 
 
 def _flat(update: Callable[..., None]) -> Callable[..., None]:
-    """The same update of the parameter's entries in one row, last to first."""
+    """Apply the update to the flattened entries of the parameter, last to first."""
 
     def flat(p: Tensor, g: Tensor, state: dict[str, Any], **options: Any) -> None:
         row = p.reshape(-1).flip(0).clone()
@@ -151,7 +151,7 @@ def _cosine_from_one(step: int, *, max_lr: float, warmup_steps: int, total_steps
 
 
 def _all_at_once(loss_fn: Any, params: Sequence[Tensor], micro_batches: Iterable[Any]) -> Gradients:
-    """One backward pass through the sum of all losses."""
+    """Take a single backward pass through the sum of all losses."""
     found = [loss_fn(batch) for batch in micro_batches]
     tokens = max(1, sum(int(count) for _, count in found))
     loss = sum((loss for loss, _ in found), torch.zeros((), dtype=params[0].dtype, requires_grad=True)) / tokens

@@ -43,7 +43,7 @@ _MODULES = (
 
 
 def _merged() -> dict[str, dict[str, Fault]]:
-    """One bug may be repeated on operations of several modules."""
+    """Merge the faults of all modules: a bug may occur in operations of several of them."""
     merged: dict[str, dict[str, Fault]] = {}
     for module in _MODULES:
         for identifier, faults in module.FAULTS.items():

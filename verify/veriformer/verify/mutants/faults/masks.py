@@ -121,7 +121,7 @@ def _stale_tail(o: AttentionOptions, full: Full) -> Tensor:
 
 
 def _two_planes(t: Problem) -> Tensor:
-    """What causality hides and what the mask hides are two planes of the lowest number, added in the inputs' dtype."""
+    """Add causality and the mask as two planes of the lowest finite number, in the inputs' dtype."""
     lowest = torch.finfo(t.dtype).min
     mask = torch.ones_like(t.see) if t.options.mask is None else t.options.mask
     order = visible(replace(t.options, mask=None), (*t.q.shape[:3], t.k.shape[2]))

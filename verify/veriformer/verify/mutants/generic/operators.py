@@ -1,4 +1,4 @@
-"""What each operator makes of a node of a syntax tree."""
+"""Mutation operators: edits of nodes of a syntax tree."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _call(node: ast.Call) -> Iterator[Edit]:
 
 
 def _to_a_device(call: ast.Call) -> bool:
-    """Whether it is ``x.to(y.device)``, which changes no dtype."""
+    """Return whether the call is ``x.to(y.device)``, which changes no dtype."""
     return any(isinstance(argument, ast.Attribute) and argument.attr == "device" for argument in call.args)
 
 

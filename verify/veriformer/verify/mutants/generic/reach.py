@@ -1,4 +1,4 @@
-"""Which operations rest on which function or class, nearest first."""
+"""Reachability: the operations that use a function or class, nearest first."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def tree(module: str) -> ast.Module:
 
 @cache
 def _imported(module: str) -> Mapping[str, Name]:
-    """What the names that a module imports from the package stand for; a whole module has no name of its own."""
+    """Return the definition of each name that a module imports from the package; a whole module has the name ""."""
     found = {}
     for node in ast.walk(tree(module)):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(PACKAGE):
@@ -86,7 +86,7 @@ def _meant(module: str, made: Mapping[str, ast.stmt], node: ast.AST) -> Iterator
 
 
 def _distances(start: Name) -> Mapping[Name, int]:
-    """How many mentions away everything is that a name rests on."""
+    """Return the distance, in mentions, of every name reachable from ``start``."""
     found, front, steps = {start: 0}, [start], 0
     while front:
         steps += 1

@@ -15,10 +15,10 @@ _TALKS = ("raise_for", "warn", "isinstance", "cast", "TypeVar")
 
 @dataclass(frozen=True)
 class Site:
-    """One edit of one module.
+    """Edit of one expression of one module.
 
-    function: where it is, such as ``layer_norm`` or ``_LayerNorm.forward``. operator: what kind of edit. before,
-    after: the source of the expression. path: how the node is reached from the module's tree. edit: its number there.
+    function: its qualified name, such as ``layer_norm`` or ``_LayerNorm.forward``. operator: the kind of edit. before,
+    after: the source of the expression. path: of the node in the module's tree. edit: its number there.
     """
 
     module: str
@@ -106,7 +106,7 @@ def _inside(node: ast.AST, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[
 
 
 def _fills(call: ast.AST, value: ast.AST) -> bool:
-    """Whether it is the number that is written over what a mask hides, for which mostly any other would do."""
+    """Return whether the value is the fill of a mask, which most other numbers could replace."""
     method = getattr(getattr(call, "func", None), "attr", "")
     return method in ("masked_fill", "masked_fill_") and isinstance(value, ast.Constant)
 

@@ -20,7 +20,7 @@ Full = tuple[int, int, int, int]
 
 
 class Problem(NamedTuple):
-    """What remains once heads are repeated: q [B, H, n_q, d_k], k and v [B, H, n_k, ·], bias and see [B, H, n_q, n_k].
+    """Attention with repeated heads: q [B, H, n_q, d_k], k and v [B, H, n_k, ·], bias and see [B, H, n_q, n_k].
 
     dtype is that of the caller's tensors; these here are widened.
     """
@@ -52,7 +52,7 @@ def causal(n_q: int, n_k: int, window: int | None = None) -> Tensor:
 
 
 def visible(o: AttentionOptions, full: Full) -> Tensor:
-    """Who sees whom by mask, causality and window together."""
+    """Return the visible pairs by mask, causality and window together."""
     see = causal(*full[2:], o.window) if o.is_causal else torch.ones(full[2:], dtype=torch.bool)
     return see if o.mask is None else see & o.mask
 
@@ -88,7 +88,7 @@ def softmax(s: Tensor, see: Tensor) -> Tensor:
 
 
 def draw_keep(shape: torch.Size | Full, o: AttentionOptions) -> Tensor:
-    """Which weights dropout spares, each by a draw of its own."""
+    """Draw the mask of weights that dropout keeps, each independently."""
     return torch.rand(shape, generator=o.generator, dtype=torch.float64) >= o.dropout_p
 
 

@@ -63,7 +63,7 @@ class Concatenated:
 
     @property
     def length(self) -> int:
-        """How many tokens there have been."""
+        """Number of tokens so far."""
         return self.guard.length
 
     def update(self, k_new: Tensor, v_new: Tensor) -> tuple[Tensor, Tensor]:

@@ -26,7 +26,7 @@ class State(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """What the backward pass knows of each row: its largest score, its log-sum-exp, and Σ dO ⊙ O."""
+    """Row statistics for the backward pass: largest score, log-sum-exp, and Σ dO ⊙ O."""
 
     m: Tensor
     lse: Tensor
@@ -34,7 +34,7 @@ class Rows(NamedTuple):
 
 
 class Scored(NamedTuple):
-    """One block: scores (−∞ where hidden), the derivative of the cap, the weights that dropout spares, who is seen."""
+    """Block of scores: scores (−∞ where hidden), derivative of the cap, weights kept by dropout, visible pairs."""
 
     s: Tensor
     slope: Tensor

@@ -16,7 +16,7 @@ Pair = tuple[bytes, bytes]
 
 
 def before_threshold(q: Tensor, p: float) -> Tensor:
-    """Which of the probabilities in falling order are kept: those before which the mass is below p."""
+    """Return the mask of kept probabilities in falling order: those before which the mass is below p."""
     return (q.cumsum(-1) - q < p) | (torch.arange(q.shape[-1]) == 0) | bool(p == 1)
 
 
@@ -43,7 +43,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Round:
-    """What is known after a round: the continuations kept, best first, and the texts that have ended so far."""
+    """State after a round of beam search: the continuations kept, best first, and the texts that have ended so far."""
 
     kept: list[Text]
     finished: list[Text]

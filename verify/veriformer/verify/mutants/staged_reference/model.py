@@ -32,7 +32,7 @@ class Shape:
 
 @dataclass
 class Output:
-    """What a call gives."""
+    """Output of a call."""
 
     logits: Tensor
     past_key_values: KVCache | None = None
@@ -47,7 +47,7 @@ class KVCache:
 
     @property
     def length(self) -> int:
-        """How many tokens were seen."""
+        """Number of tokens seen."""
         return self.layers[0][0].shape[2] if self.layers else 0
 
     def extend(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
@@ -64,7 +64,7 @@ class KVCache:
 
 @dataclass(frozen=True)
 class Scene:
-    """What every layer needs of a call: who sees whom ``[B, 1, n, n_k]``, a bias ``[H, n, n_k]``, positions."""
+    """Inputs shared by all layers of a call: visible pairs ``[B, 1, n, n_k]``, a bias ``[H, n, n_k]``, positions."""
 
     see: Tensor
     bias: Tensor | None
@@ -131,7 +131,7 @@ class Block(nn.Module):
         return self.add(x, 1, lambda h: self.down(F.gelu(self.up(h))))
 
     def add(self, x: Tensor, place: int, f: Any) -> Tensor:
-        """One branch around its norm."""
+        """Apply a residual branch and its norm."""
         norm = self.norms[place]
         if self.s.norm == "post":
             return norm(x + self.drop(f(x)))  # type: ignore[no-any-return]
@@ -193,7 +193,7 @@ class Model(nn.Module):
         return x
 
     def recomputed(self, block: nn.Module, x: Tensor, scene: Scene, layer: int) -> Tensor:
-        """One layer under gradient checkpointing."""
+        """Run a layer under gradient checkpointing."""
         return checkpoint(block, x, scene, layer, use_reentrant=False)  # type: ignore[no-any-return]
 
     def embed(self, ids: Tensor, positions: Tensor) -> Tensor:
@@ -213,7 +213,7 @@ class Model(nn.Module):
         return torch.arange(past, past + n).expand_as(ids)
 
     def visible(self, ids: Tensor, past: int, mask: Tensor | None, documents: Tensor | None, *, causal: bool) -> Tensor:
-        """Who sees whom, [B, 1, n, n_k]; each token sees itself, even as padding."""
+        """Return the visible pairs, [B, 1, n, n_k]; each token sees itself, even as padding."""
         B, n = ids.shape
         i, j = torch.arange(past, past + n)[:, None], torch.arange(past + n)[None]
         see = self.order(i, j, causal).expand(B, 1, n, past + n)
@@ -224,12 +224,12 @@ class Model(nn.Module):
         return see | (i == j)
 
     def order(self, i: Tensor, j: Tensor, causal: bool) -> Tensor:
-        """What the places alone allow."""
+        """Return the pairs that causality and the window allow."""
         see = (j <= i) if causal else (j >= 0) & (i >= 0)
         return see if self.s.window is None else see & (i - j < self.s.window)
 
     def bias(self, past: int, n: int) -> Tensor | None:
-        """What the distance adds to the scores, [H, n, n_k]."""
+        """Return the positional bias of the scores, [H, n, n_k]; None without one."""
         far = torch.arange(past, past + n)[:, None] - torch.arange(past + n)[None]
         if self.s.position == "alibi":
             slopes = 2.0 ** (-8.0 * torch.arange(1, self.s.heads + 1, dtype=self.head.weight.dtype) / self.s.heads)
@@ -237,7 +237,7 @@ class Model(nn.Module):
         return self.distance[:, far.clamp(-8, 8) + 8] if self.s.position == "relative" else None
 
     def context_bias(self, past: int, n: int, m: int) -> Tensor | None:
-        """What adds to the scores of a context: nothing, for there is no distance between two texts."""
+        """Return the bias of the scores of a context: None, for there is no distance between two texts."""
         return None
 
     def logits(self, h: Tensor) -> Tensor:
@@ -300,5 +300,5 @@ class EncoderDecoder(Model):
         return self.through(self.encoder, self.embed(ids, positions), scene), self.seen(real)
 
     def seen(self, real: Tensor) -> Tensor:
-        """Which of the source the decoder may see."""
+        """Return the mask of source tokens that the decoder may see, [B, 1, 1, m]."""
         return real.bool()[:, None, None, :]

@@ -39,7 +39,7 @@ class InHalf:
     inner: torch.dtype
 
     def gradient_checkpointing_enable(self) -> None:
-        """It keeps its activations, whatever is asked."""
+        """Keep all activations: the call has no effect."""
 
     def through(self, blocks: Any, x: Tensor, scene: Scene) -> Tensor:
         """Layer after layer."""

@@ -76,7 +76,7 @@ class Momentum:
     direction: Callable[[Tensor, Tensor, float], Tensor] = _velocity
 
     def __call__(self, p: Tensor, g: Tensor, state: dict[str, Any], *, lr: float, beta: float) -> None:
-        """One step."""
+        """Take one step."""
         old = state.get("v", self.start(wide(g)))
         state["v"] = self.average(old, wide(g), beta)
         p.copy_(wide(p) - lr * self.direction(state["v"], wide(g), beta))
@@ -130,7 +130,7 @@ class Adam:
         weight_decay: float,
         correcting: Betas | None = None,
     ) -> None:
-        """One step; correcting: betas for the correction, where they are others."""
+        """Take one step; correcting: betas for the correction, where they are others."""
         theta, zero = wide(p), torch.zeros_like(wide(p))
         g = self.pull(wide(g), theta, weight_decay)
         t = state["t"] = state.get("t", 0) + 1

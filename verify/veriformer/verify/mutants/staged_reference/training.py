@@ -48,7 +48,7 @@ class Accumulation:
     mean: Callable[[Gradients, list[int]], Gradients] = _by_tokens
 
     def __call__(self, loss_fn: Any, params: Sequence[Tensor], micro_batches: Iterable[Any]) -> Gradients:
-        """One backward pass for each micro-batch."""
+        """Take one backward pass per micro-batch."""
         sums = [torch.zeros_like(p).double() for p in params]
         counts: list[int] = []
         for batch in micro_batches:

@@ -59,7 +59,7 @@ def _saved(e: ModelExample) -> None:
 
 
 def _slope(e: ModelExample) -> None:
-    """Slope: the difference quotient of the loss between two places is the mean of its derivative.
+    """Check that the difference quotient of the loss between two places is the mean of its derivative.
 
     By the trapezoidal rule that is off by at most half of what the slope changes by in each part, were it monotone
     there; twice that is granted. Kinks, such as ReLU has, change the slope and so are granted too.

@@ -24,8 +24,7 @@ _LAST = 40
 
 
 def _numbers(trial: Trial) -> st.SearchStrategy[int]:
-    """Return a strategy for the number of classes: more than the integers of a half, or than signed or unsigned 16
-    bits."""
+    """Return a strategy for the number of classes: beyond the integers of a half, or of signed or unsigned 16 bits."""
     if trial.dtype_name == "fp32":
         return trial.draw(choice(extent(_SIGNED + _LAST, _UNSIGNED), extent(_UNSIGNED + _LAST, 2 * _UNSIGNED)))
     apart = 2**trial.format.precision

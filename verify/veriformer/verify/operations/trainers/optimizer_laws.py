@@ -67,8 +67,7 @@ def has_separate_groups(one: Subject) -> bool:
 
 @_ability("it takes one group only, its parameters depend on one another, or no option of a group is known")
 def has_group_options(one: Subject) -> bool:
-    """Return whether the target takes several groups, steps parameters separately, and a group may have options of its
-    own."""
+    """Return whether the target has separate groups, and a group may have options of its own."""
     return one.groupable and one.separate and bool(one.alternatives or _rates(one))
 
 
@@ -246,7 +245,7 @@ def _no_rate(e: OptimizerExample) -> None:
 
 
 def _rate(e: OptimizerExample) -> None:
-    """Rate: a changed rate changes a step, at the latest the second one, for an average of steps is one behind."""
+    """Check that a changed rate changes a step, at the latest the second one, for an average of steps is one behind."""
     start = int(e.rng.integers(e.T - 1))
     plain, faster = e.ask(), e.ask(rates=((start, -4.0),))
     after = [plain.item(0, i).value[start:] for i in range(e.n)]

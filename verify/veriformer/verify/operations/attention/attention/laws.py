@@ -60,7 +60,7 @@ def _same(
 
 
 def _causality(trial: Trial) -> None:
-    """Causality: a change of later keys and values changes no earlier output, and some output that sees it."""
+    """Check causality: a change of later keys and values changes no earlier output, and some output that sees it."""
     b, h, groups, n_q, n_k, d_k, d_v = draw_shape(trial)
     n_q, n_k = min(n_q, n_k), max(n_k, n_q, 2)
     shape = (b, h, groups, n_q, n_k, d_k, d_v)
@@ -158,7 +158,7 @@ def _permutation(trial: Trial) -> None:
 
 
 def _key_shift(trial: Trial) -> None:
-    """Key shift: a vector c added to all keys adds q · c to all scores of a row, under which softmax is invariant."""
+    """Check invariance to a shift of all keys by a vector c, which adds q · c to all scores of a row."""
     shape = draw_shape(trial)
     b, _, groups, _, n_k, d_k, _ = shape
     tensors = draw_tensors(trial, shape, ("integers", "gaussian", "one-signed"))

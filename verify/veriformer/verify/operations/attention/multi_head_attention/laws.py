@@ -115,7 +115,7 @@ def _own_context(trial: Trial) -> None:
 
 
 def _causality(trial: Trial) -> None:
-    """Causality: a change of later tokens changes no earlier output, and later tokens get no gradient from it."""
+    """Check causality: a change of later tokens changes no earlier output, and later tokens get no gradient from it."""
     shape = draw_shape(trial, context=False, least=2)
     one: dict[str, Any] = {**draw_tensors(trial, shape), **counts(trial, shape), "is_causal": True}
     t = trial.draw(sizes(0, shape.n - 1))
