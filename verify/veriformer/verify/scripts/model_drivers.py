@@ -23,7 +23,7 @@ _BUILT = {}
 
 
 def build(target, operation, dtype, afresh=False):
-    """The model of a target in a dtype, in evaluation mode; made once, from one seed where it is a factory.
+    """Return the model of a target in a dtype, in evaluation mode; made once, from one seed where it is a factory.
 
     afresh: a copy that has never been called.
     """
@@ -39,13 +39,13 @@ def build(target, operation, dtype, afresh=False):
 
 
 def prepare_model(model, dtype):
-    """A model in a dtype, in evaluation mode; of its own ``train``, which ``eval`` calls, nothing need come back."""
+    """Convert a model to a dtype, in evaluation mode; its own ``train``, which ``eval`` calls, need not return it."""
     model.eval()
     return model.to(dtype)
 
 
 def takes(model, *names):
-    """The first of these names that the model's call has as an argument, or None."""
+    """Return the first of these names that the model's call has as an argument, or None."""
     known = inspect.signature(model.forward).parameters
     return next((name for name in names if name in known), None)
 
@@ -68,7 +68,7 @@ def ask(model, ids, mask=None, *, positions="mask", source=None, source_mask=Non
 
 @contextlib.contextmanager
 def scaled(model, ids, loudness):
-    """The model with louder or fainter embeddings, by what its modules ``nn.Embedding`` give."""
+    """Scale the outputs of the model's ``nn.Embedding`` modules by ``loudness`` within the context."""
 
     def scale(module, inputs, output):
         if not isinstance(loudness, torch.Tensor):
@@ -88,12 +88,12 @@ def scaled(model, ids, loudness):
 
 
 def logits_of(output):
-    """The logits of what a model returned."""
+    """Return the logits of a model's output."""
     return getattr(output, "logits", output)
 
 
 def rows_of(asked, rows):
-    """The options of ``ask`` for some rows of the batch."""
+    """Return the options of ``ask`` for some rows of the batch."""
     return {key: x[rows] if isinstance(x, torch.Tensor) else x for key, x in asked.items()}
 
 
@@ -102,51 +102,51 @@ def rows_of(asked, rows):
 
 @torch.no_grad()
 def whole(model, ids, mask=None, *, length=None, **asked):
-    """Everything at once; of the first ``length`` tokens."""
+    """Compute all logits at once; of the first ``length`` tokens."""
     return logits_of(ask(model, ids, mask, **asked))[:, :length]
 
 
 @torch.no_grad()
 def at(model, ids, mask=None, *, places, lengths=None, **asked):
-    """Everything at once, at some places ``[B, n]`` alone; lengths: of several documents in one row."""
+    """Compute all logits at once, and return some places ``[B, n]``; lengths: of several documents in one row."""
     return logits_of(ask(model, ids, mask, **documents_of(model, lengths), **asked))[places]
 
 
 @torch.no_grad()
 def alone(model, ids, **asked):
-    """Each row in a batch of its own."""
+    """Compute the logits of each row in a batch of its own."""
     return torch.cat([whole(model, ids[i : i + 1], **rows_of(asked, slice(i, i + 1))) for i in range(len(ids))])
 
 
 @torch.no_grad()
 def real(model, ids, mask, **asked):
-    """Everything at once, at real tokens."""
+    """Compute all logits at once, and return those of real tokens."""
     return logits_of(ask(model, ids, mask, **asked))[mask.bool()]
 
 
 @torch.no_grad()
 def unpadded(model, ids, mask, **asked):
-    """Each row alone and without its padding."""
+    """Compute the logits of each row alone and without its padding."""
     kept = [ids[i : i + 1, mask[i].bool()] for i in range(len(ids))]
     return torch.cat([whole(model, x, **rows_of(asked, slice(i, i + 1)))[0] for i, x in enumerate(kept)])
 
 
 @torch.no_grad()
 def without_source_padding(model, ids, source, source_mask):
-    """Each row alone, its source without padding."""
+    """Compute the logits of each row alone, its source without padding."""
     kept = [source[i : i + 1, source_mask[i].bool()] for i in range(len(ids))]
     return torch.cat([whole(model, ids[i : i + 1], source=x) for i, x in enumerate(kept)])
 
 
 @torch.no_grad()
 def after_others(model, ids, others, **asked):
-    """Everything at once, after a call on other tokens."""
+    """Compute all logits at once, after a call on other tokens."""
     ask(model, others, **asked)
     return whole(model, ids, **asked)
 
 
 def after_training(model, ids, **asked):
-    """Everything at once, after a step forth and back in training mode."""
+    """Compute all logits at once, after a step forth and back in training mode."""
     try:
         model.train()
         with torch.random.fork_rng():
@@ -161,12 +161,12 @@ def after_training(model, ids, **asked):
 
 @torch.no_grad()
 def reloaded(model, ids, **asked):
-    """Everything at once, by another instance that has read what this one wrote."""
+    """Compute all logits at once, by another instance that loaded the state of this one."""
     return whole(read_back(model), ids, **asked)
 
 
 def read_back(model):
-    """Another instance with other numbers, into which the saved state of this one was loaded."""
+    """Load the saved state of a model into another instance with zeroed parameters."""
     file = io.BytesIO()
     torch.save(model.state_dict(), file)
     file.seek(0)
@@ -179,7 +179,7 @@ def read_back(model):
 
 
 def another(model):
-    """A second instance, built from another seed where a factory built the first; else a copy.
+    """Return a second instance, built from another seed where a factory built the first; else a copy.
 
     What is drawn when a model is built and is not saved differs in the one, and in the other does not.
     """
@@ -194,7 +194,7 @@ def another(model):
 
 
 def shared(model):
-    """The groups of parameter names that stand for one tensor."""
+    """Return the groups of parameter names that share a tensor."""
     names = {}
     for name, parameter in model.named_parameters(remove_duplicate=False):
         names.setdefault(id(parameter), []).append(name)
@@ -209,7 +209,7 @@ def ties(model, *, loaded):
 
 @torch.no_grad()
 def with_backend(model, ids, mask=None, *, backend, **asked):
-    """Everything at once, with one way of computing attention."""
+    """Compute all logits at once, with one attention backend."""
     with attending(model, backend) as other:
         result = logits_of(ask(other, ids, mask, **asked))
     return result if mask is None else result[mask.bool()]
@@ -217,7 +217,7 @@ def with_backend(model, ids, mask=None, *, backend, **asked):
 
 @contextlib.contextmanager
 def attending(model, backend):
-    """The model with one implementation of attention: a copy set by its own switch, or itself under PyTorch's.
+    """Yield the model with one attention backend: a copy set by its own switch, or itself under PyTorch's.
 
     Nothing is compiled meanwhile, which FlexAttention else would be for every shape, and in no double precision.
     """
@@ -233,7 +233,7 @@ def attending(model, backend):
 
 @torch.no_grad()
 def packed(model, ids, lengths, **asked):
-    """Documents of these lengths, one after another in one row."""
+    """Compute the logits of documents of these lengths, packed in one row."""
     return logits_of(ask(model, ids, **documents_of(model, lengths), **asked))
 
 
@@ -252,7 +252,7 @@ def documents_of(model, lengths):
 
 @torch.no_grad()
 def one_by_one(model, ids, lengths, **asked):
-    """Documents of these lengths, each in a call of its own."""
+    """Compute the logits of documents of these lengths, each in a call of its own."""
     return torch.cat([whole(model, part, **asked) for part in ids.split(lengths, 1)], 1)
 
 
@@ -260,7 +260,7 @@ def one_by_one(model, ids, lengths, **asked):
 
 
 def remember(model, ids, mask=None, past=None, **asked):
-    """The logits of a call that goes on from a cache, and the cache after it."""
+    """Return the logits of a call that goes on from a cache, and the cache after it."""
     given = {} if past is None else {"past_key_values": past}
     output = ask(model, ids, mask, use_cache=True, **given, **asked)
     return logits_of(output), output.past_key_values
@@ -268,7 +268,7 @@ def remember(model, ids, mask=None, past=None, **asked):
 
 @torch.no_grad()
 def in_parts(model, ids, mask=None, *, splits, **asked):
-    """Part by part through the cache; with a mask, at real tokens."""
+    """Compute the logits part by part through the cache; with a mask, at real tokens."""
     past, found, done = None, [], 0
     for part in ids.tensor_split(splits, 1):
         done += part.shape[1]
@@ -280,7 +280,8 @@ def in_parts(model, ids, mask=None, *, splits, **asked):
 
 @torch.no_grad()
 def branched(model, ids, others, *, split, **asked):
-    """From a copy of one cache on with other tokens, then from the cache itself with these."""
+    """Compute logits with two continuations of one cache: the cache itself with other tokens, then a copy of it with
+    these."""
     _, past = remember(model, ids[:, :split], **asked)
     kept = copy.deepcopy(past)
     second, _ = remember(model, others[:, split:], None, past, **asked)
@@ -297,7 +298,7 @@ def unbranched(model, ids, others, *, split, **asked):
 
 @torch.no_grad()
 def reordered(model, ids, order, others, *, split, **asked):
-    """Through a cache whose rows were put into another order, as beams do."""
+    """Compute logits through a cache whose rows were reordered, as beams do."""
     _, past = remember(model, ids[:, :split], **asked)
     reorder = getattr(past, "reorder_cache", None) or past.reorder
     past = reorder(order) or past
@@ -315,50 +316,51 @@ def gathered(model, ids, order, others, *, split, **asked):
 
 
 def token_losses(logits, labels):
-    """Minus the log-probability of each label that is not −100, computed in fp64."""
+    """Return −log p of each label that is not −100, computed in fp64."""
     kept = labels != -100
     return nn.functional.cross_entropy(logits.double()[kept], labels[kept], reduction="none")
 
 
 def loss_of(model, ids, mask, labels, **asked):
-    """The sum of the losses of all labels."""
+    """Return the sum of the losses of all labels."""
     return token_losses(logits_of(ask(model, ids, mask, **asked)), labels).sum()
 
 
 @torch.no_grad()
 def losses(model, ids, mask=None, *, labels, **asked):
-    """The loss of every label."""
+    """Return the loss of every label."""
     return token_losses(logits_of(ask(model, ids, mask, **asked)), labels)[:, None]
 
 
 @torch.no_grad()
 def reported_loss(model, ids, mask=None, *, labels, **asked):
-    """The loss that the model itself gives for labels."""
+    """Return the loss that the model itself gives for labels."""
     return ask(model, ids, mask, labels=labels, **asked).loss.double().reshape(1, 1)
 
 
 @torch.no_grad()
 def computed_loss(model, ids, mask=None, *, labels, shift, **asked):
-    """The mean loss of the labels, from the logits; shift: each token is scored where the one before it stands."""
+    """Return the mean loss of the labels, from the logits; shift: each token is scored where the one before it
+    stands."""
     logits = logits_of(ask(model, ids, mask, **asked))
     scored = (logits[:, :-1], labels[:, 1:]) if shift else (logits, labels)
     return token_losses(*scored).mean().reshape(1, 1)
 
 
 def gradients_of(loss, model):
-    """The gradient of a loss for every parameter, as rows."""
+    """Return the gradient of a loss for every parameter, as rows."""
     parameters = [p for p in model.parameters() if p.requires_grad]
     found = torch.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True)
     return [g.reshape(1, -1) for g in found]
 
 
 def gradient_at_once(model, ids, mask, labels, **asked):
-    """The gradient of the loss of a padded batch."""
+    """Return the gradient of the loss of a padded batch."""
     return gradients_of(loss_of(model, ids, mask, labels, **asked), model)
 
 
 def gradient_in_parts(model, ids, mask, labels, **asked):
-    """The sum of the gradients of its rows, each alone and without its padding."""
+    """Return the sum of the gradients of its rows, each alone and without its padding."""
     sums = None
     for i in range(len(ids)):
         kept = mask[i].bool()
@@ -369,7 +371,7 @@ def gradient_in_parts(model, ids, mask, labels, **asked):
 
 
 def trained(model, ids, labels, *, seed, checkpointing, **asked):
-    """The gradient in training mode, with what dropout draws from one seed, with or without checkpoints.
+    """Return the gradient in training mode, with dropout drawn from one seed, with or without checkpoints.
 
     It is that of a copy, for nothing need switch checkpoints off again.
     """
@@ -383,7 +385,7 @@ def trained(model, ids, labels, *, seed, checkpointing, **asked):
 
 
 def direction(model, seed):
-    """A random direction in the space of the parameters, as large as they are."""
+    """Return the parameters, and a random direction in their space of their norm."""
     generator = torch.Generator().manual_seed(seed)
     parameters = [p for p in model.parameters() if p.requires_grad]
     size = sum(float(p.detach().double().square().sum()) for p in parameters) ** 0.5
@@ -415,7 +417,7 @@ def along(model, seed, places, evaluate):
 
 
 def slopes(model, ids, labels, *, seed, step, **asked):
-    """The derivative of the loss along a random direction, by the chain rule, at three places a step apart."""
+    """Return the derivative of the loss along a random direction, by the chain rule, at three places a step apart."""
 
     def slope(parameters, v):
         loss = loss_of(model, ids, None, labels, **asked)
@@ -426,14 +428,14 @@ def slopes(model, ids, labels, *, seed, step, **asked):
 
 
 def mean_slope(model, ids, labels, *, seed, step, **asked):
-    """The mean of the derivative between the outer two places, by the trapezoidal rule."""
+    """Return the mean of the derivative between the outer two places, by the trapezoidal rule."""
     first, middle, last = slopes(model, ids, labels, seed=seed, step=step, **asked)
     return ((first + 2 * middle + last) / 4)[None]
 
 
 @torch.no_grad()
 def secant(model, ids, labels, *, seed, step, **asked):
-    """The difference quotient of the loss between the outer two places."""
+    """Return the difference quotient of the loss between the outer two places."""
     below, above = along(model, seed, (-step, step), lambda *_: loss_of(model, ids, None, labels, **asked))
     return ((above - below) / (2 * step)).double().reshape(1, 1)
 
@@ -499,13 +501,13 @@ COLD = 2.0**-30
 
 
 def inner_of(model):
-    """The model whose ``generate`` is called: one that is wrapped in the contract's call, itself."""
+    """Return the model whose ``generate`` is called: the inner one of a wrapper, else the model itself."""
     return getattr(model, "inner", model)
 
 
 def settings_of(model):
-    """By what is set, the name under which ``generate`` takes it; empty without one, where it is a library's, and where
-    it demands more than a prompt and a number of tokens, as a tokenizer."""
+    """Return the names of the settings that ``generate`` takes; empty without ``generate``, where it is a library's,
+    and where it demands more than a prompt and a number of tokens, as a tokenizer."""
     generate = getattr(inner_of(model), "generate", None)
     if not callable(generate):
         return {}
@@ -574,7 +576,8 @@ def generated(model, ids, *, new, rows=None, each=False, greedy=False, temperatu
 
 
 def whole_text(prompt, found, new):
-    """The prompt and the new tokens, where ``generate`` gives these alone, in a tuple, or of one text without rows."""
+    """Return prompt and new tokens, where ``generate`` gives the new ones alone, in a tuple, or without a batch
+    axis."""
     found = found[0] if isinstance(found, tuple) else found
     found = found[None] if found.ndim == 1 and len(prompt) == 1 else found
     alone = found.shape[1] == new and found.shape[1] != prompt.shape[1] + new
@@ -583,8 +586,8 @@ def whole_text(prompt, found, new):
 
 @torch.no_grad()
 def decoded(model, ids, *, new, window=None, **asked):
-    """The logits [B, new, V] from which each of the last ``new`` tokens comes: of a call for every beginning, cropped
-    to the last ``window`` tokens."""
+    """Return the logits [B, new, V] from which each of the last ``new`` tokens comes: of a call for every prefix,
+    cropped to the last ``window`` tokens."""
     n = ids.shape[1] - new
     starts = [0 if window is None else max(0, t - window) for t in range(n, n + new)]
     found = [logits_of(ask(model, ids[:, start : n + i], **asked))[:, -1] for i, start in enumerate(starts)]
@@ -592,20 +595,20 @@ def decoded(model, ids, *, new, window=None, **asked):
 
 
 def use_model(target, operation, way, dtype, afresh=False, **given):
-    """The model of a target, asked in one way."""
+    """Ask the model of a target in one way."""
     return globals()[way](build(target, operation, dtype, afresh), **given)
 
 
 def drive_causal_lm(target, *, way, dtype, **given):
-    """A model in which each token is predicted from those before it."""
+    """Ask a model in which each token is predicted from those before it."""
     return use_model(target, "causal_lm", way, dtype, **given)
 
 
 def drive_masked_lm(target, *, way, dtype, **given):
-    """A model in which each token is predicted from all the others."""
+    """Ask a model in which each token is predicted from all the others."""
     return use_model(target, "masked_lm", way, dtype, **given)
 
 
 def drive_seq2seq_lm(target, *, way, dtype, **given):
-    """A model in which each token is predicted from those before it and from a source."""
+    """Ask a model in which each token is predicted from those before it and from a source."""
     return use_model(target, "seq2seq_lm", way, dtype, **given)

@@ -9,8 +9,8 @@ import torch
 
 
 def drive_any_scheduler(target, *, rates, steps, metrics=(), resumed=(), shaken=None):
-    """The rates of every group at the start and after each step [steps + 1, groups], those of the closed form where
-    there is one (else the same), and what was seen on the way, as words.
+    """Return the rates of every group at the start and after each step [steps + 1, groups], those of the closed form
+    where there is one (else the stepped ones), and messages of faults seen on the way.
 
     rates: by group the first one. metrics: what each step is given, if it asks for that. resumed: after which steps a
     new schedule goes on from a saved state. shaken: the seed of errors of one unit in the last place in every rate.

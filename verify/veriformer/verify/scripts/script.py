@@ -123,7 +123,8 @@ def _argument(name: str, value: Any, leaf: bool, names: dict[int, str], lines: l
 
 
 def literal(value: Any) -> str:
-    """Python source of a value: tensors with their dtype and layout, generators by their seed, the rest by ``repr``."""
+    """Return the Python source of a value: tensors with dtype and layout, generators by their seed, the rest by
+    ``repr``."""
     if isinstance(value, Seed):
         return f"torch.Generator().manual_seed({value.value})"
     if isinstance(value, torch.Tensor):
@@ -177,7 +178,7 @@ def describe(value: Any) -> Any:
 
 
 def within_bound(expression: str, exact: Any, bound: Any) -> list[str]:
-    """Verdict lines: the expression lies within the bound of the exact values, element by element."""
+    """Return verdict lines: the expression lies within the bound of the exact values, element by element."""
     return [
         f"observed = {expression}",
         f"exact = torch.tensor({exact!r}, dtype=torch.float64)",

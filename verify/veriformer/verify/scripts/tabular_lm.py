@@ -17,16 +17,16 @@ class TabularLM:
     dtype: torch.dtype
 
     def __call__(self, ids: torch.Tensor) -> torch.Tensor:
-        """The rows of these texts."""
+        """Return the rows of these texts."""
         rows = [self.row(tuple(text)) for text in ids.tolist()]
         return torch.tensor(rows, dtype=self.dtype, device=ids.device)
 
     def row(self, text: tuple[int, ...]) -> tuple[float, ...]:
-        """The log-probabilities of what may follow a text."""
+        """Return the log-probabilities of the tokens after a text."""
         return self.rows.get(text, self.otherwise)
 
     def source(self) -> str:
-        """A Python expression that makes the same function, with torch alone."""
+        """Return a Python expression that makes an equal function, with torch alone."""
         texts = f"[rows.get(tuple(text), {self.otherwise!r}) for text in ids.tolist()]"
         made = f"lambda rows: lambda ids: torch.tensor({texts}, dtype={self.dtype}, device=ids.device)"
         return f"({made})({dict(self.rows)!r})"

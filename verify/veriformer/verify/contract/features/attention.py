@@ -25,7 +25,7 @@ _AXES = {"batch": 0, "heads": 1, "queries": 2, "keys": 3}
 
 
 def of_attention(operation: str) -> Iterator[Feature]:
-    """Everything that attention over heads may meet."""
+    """Yield the features of calls of attention over heads."""
     if operation in _NAMES:
         yield from ordinary(operation, *_heads(*_NAMES[operation]), *_lengths(*_NAMES[operation]))
         yield from fragile(operation, *_degenerate(*_NAMES[operation]))
@@ -79,7 +79,7 @@ def _degenerate(q: str, k: str, v: str) -> tuple[Named, ...]:
 
 
 def _masks(name: str) -> tuple[Named, ...]:
-    """Rank and axes of a mask or bias that align to the right with [B, H, n_q, n_k]."""
+    """Return features of rank and axes of a mask or bias, aligned to the right with [B, H, n_q, n_k]."""
     ranks: tuple[Named, ...] = tuple((f"a {name} of rank {rank}", _rank(name, rank)) for rank in (2, 3, 4))
     spread: tuple[Named, ...] = tuple(
         (f"a {name} for all {axis}", _axis(name, place, lambda size, full: size == 1 < full))
@@ -140,7 +140,7 @@ def _unseeing() -> tuple[Named, ...]:
 
 
 def _hidden() -> tuple[Named, ...]:
-    """NaN and inf in keys and values that some query does not see."""
+    """Return features of NaN and inf in keys and values that some query does not see."""
     return tuple(
         (f"{word} in a hidden {what}", _poisoned(name, test))
         for name, what in (("k", "key"), ("v", "value"))
@@ -161,7 +161,7 @@ def _poisoned(name: str, test: Callable[[torch.Tensor], torch.Tensor]) -> Condit
 
 
 def _counted() -> tuple[Named, ...]:
-    """Heads of whose number the arguments tell."""
+    """Return features of heads counted by arguments."""
     return (
         ("grouped heads", lambda a: 1 < a["num_kv_heads"] < a["num_heads"]),
         ("one key head for several", lambda a: 1 == a["num_kv_heads"] < a["num_heads"]),

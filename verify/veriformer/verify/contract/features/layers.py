@@ -44,7 +44,7 @@ def _experts() -> tuple[Named, ...]:
 
 
 def _dropout(*, by_default: bool) -> tuple[Named, ...]:
-    """by_default: whether a call that does not say so is one of training."""
+    """Return features of dropout. by_default: whether ``training`` is true where it is left out."""
 
     def rate(a: Arguments) -> float:
         return float(a.get("p", a.get("dropout_p"))) if a.get("training", by_default) else 0.0

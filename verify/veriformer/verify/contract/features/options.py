@@ -51,7 +51,7 @@ PROBABILITIES = frozenset({"p", "alpha", "label_smoothing", "dropout_p"})
 
 
 def of_options(operation: str) -> Iterator[Feature]:
-    """Each optional argument given with another value than its default, left out, or given as what stands for it."""
+    """Yield features of each optional argument: another value than the default, the default left out or given."""
     for name, default in OPTIONAL.get(operation, {}).items():
         if name in CHOICES:
             yield from ordinary(operation, *((f"{name}={word!r}", _equal(name, word)) for word in CHOICES[name]))
@@ -65,7 +65,7 @@ def of_options(operation: str) -> Iterator[Feature]:
 
 
 def of_numbers(operation: str) -> Iterator[Feature]:
-    """The values that a number may have and the kinds it may be of."""
+    """Yield features of the values and kinds of numbers."""
     defaults, integral = OPTIONAL.get(operation, {}), INTEGRAL.get(operation, frozenset())
     for name in (*defaults, *NUMBERS.get(operation, ())):
         if name not in ("dim", "ignore_index", "eos", "mask", "bias", "weight", "generator", *CHOICES):

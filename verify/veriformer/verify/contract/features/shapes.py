@@ -155,7 +155,7 @@ def _expanded(x: torch.Tensor) -> bool:
 
 
 def _leading(operation: str) -> tuple[Named, ...]:
-    """Axes before those that the operation is about, where it takes any."""
+    """Return features of the axes before those of the operation, where it takes any."""
     names = TENSORS.get(operation, ())
     if not names or operation in ("attention", "linear_attention", "cached_attention", "beam_search"):
         return ()
@@ -171,7 +171,7 @@ _OF_LISTS = ("gradient_descent", "sgd_momentum", "adam", "adamw", "clip_grad_nor
 
 
 def of_lists(operation: str) -> Iterator[Feature]:
-    """Features of operations over a list of tensors."""
+    """Yield features of operations over a list of tensors."""
     names = ("params", "grads") if operation in _OF_LISTS else ()
     for name in names:
         yield from ordinary(operation, (f"several {name}", on(name, lambda x: len(x) > 1)))
@@ -188,7 +188,7 @@ def _mixed(tensors: Sequence[torch.Tensor]) -> bool:
 
 
 def of_integers(operation: str) -> Iterator[Feature]:
-    """The integer types of ids, positions and masks."""
+    """Yield features of the integer types of ids, positions and masks."""
     for name in TENSORS.get(operation, ()):
         if name not in INTEGERS:
             continue

@@ -138,7 +138,7 @@ def _sums(q: Tensor, k: Tensor, v: Tensor, *, feature_map: str, is_causal: bool)
 
 
 def _recurrent(q: Tensor, k: Tensor, v: Tensor, *, feature_map: str, is_causal: bool) -> Tensor:
-    """Linear attention by recurrence over tokens; of all tokens at once where it is not causal."""
+    """Compute linear attention by recurrence over tokens; of all tokens at once where it is not causal."""
     phi_q, phi_k, wide = features(widen(q)), features(widen(k)), widen(v)
     n_q, n_k = q.shape[2], k.shape[2]
     if n_k == 0 or not is_causal:
