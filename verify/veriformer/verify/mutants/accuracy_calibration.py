@@ -57,7 +57,7 @@ def runs(check: Check, target: str) -> Iterator[tuple[str, Found]]:
 
 
 def calibrated(check: Check) -> dict[str, dict[str, float]]:
-    """The entries of the table for one operation."""
+    """Return the entries of the table for one operation."""
     errors: dict[str, list[tuple[float, float]]] = defaultdict(list)
     alone: dict[str, float] = defaultdict(lambda: 1.0)
     biases: dict[str, float] = defaultdict(lambda: 1.0)

@@ -23,7 +23,7 @@ Fault = Callable[[Operation], Operation]
 
 
 def changed(change: Callable[[Tensor], Tensor]) -> Fault:
-    """The right result, changed; in a list with a norm, every tensor of the list."""
+    """Return the fault that changes the result; in a list with a norm, every tensor of the list."""
 
     def fault(op: Operation) -> Operation:
         def broken(*args: Any, **options: Any) -> Any:
@@ -36,7 +36,7 @@ def changed(change: Callable[[Tensor], Tensor]) -> Fault:
 
 
 def given(change: Callable[..., Any]) -> Fault:
-    """The right operation on changed arguments: ``change(*args, **options)`` returns both."""
+    """Return the fault that changes the arguments: ``change(*args, **options)`` returns both."""
 
     def fault(op: Operation) -> Operation:
         def broken(*args: Any, **options: Any) -> Any:
@@ -49,38 +49,38 @@ def given(change: Callable[..., Any]) -> Fault:
 
 
 def instead(broken: Operation) -> Fault:
-    """Something else: it gets the right operation first, then the arguments."""
+    """Return the fault that runs ``broken(op, *args, **options)`` instead of the operation."""
     return lambda op: functools.partial(broken, op)
 
 
 def altered(change: Callable[[Any], Any]) -> Fault:
-    """The whole result, changed, whatever it is."""
+    """Return the fault that changes the whole result, whatever it is."""
     return instead(lambda op, *args, **options: change(op(*args, **options)))
 
 
 class WithGradient(torch.autograd.Function):
-    """``apply(x, change)``: x itself, the gradient of which is changed."""
+    """``apply(x, change)``: the identity, with a changed gradient."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:
-        """x."""
+        """Return x."""
         ctx.change = change
         return x.clone()
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None]:
-        """The gradient, changed."""
+        """Return the changed gradient."""
         return ctx.change(g), None
 
 
 def with_gradient(x: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:
-    """x itself, the gradient of which is changed."""
+    """Return x, with a changed gradient."""
     moved: Tensor = WithGradient.apply(x, change)  # type: ignore[no-untyped-call]
     return moved
 
 
 def gradient_of(place: int, change: Callable[[Tensor], Tensor]) -> Fault:
-    """The right result; the gradient of one positional argument is changed."""
+    """Return the fault that changes the gradient of one positional argument."""
 
     def fault(op: Operation) -> Operation:
         def broken(*args: Any, **options: Any) -> Any:
@@ -123,7 +123,7 @@ class Replaced:
     kernel: RawOp
 
     def __call__(self, op: Operation) -> Operation:
-        """The kernel behind the argument checks of the operation."""
+        """Return the kernel behind the argument checks of the operation."""
         name: str = getattr(op, "func", op).__name__
         operation: Operation = getattr(with_validation(**{name: self.kernel}), name)
         return operation
@@ -158,6 +158,6 @@ def both(one: Fault, two: Fault) -> Fault | None:
 
 
 def _exchanged(kernel: Any) -> dict[str, Any]:
-    """The stages of a base that a fault has replaced."""
+    """Return the stages of a kernel that differ from those of its base."""
     base = type(kernel)()
     return {f.name: getattr(kernel, f.name) for f in fields(kernel) if getattr(kernel, f.name) != getattr(base, f.name)}

@@ -63,7 +63,7 @@ def cells(member: Member, profile: Profile = MATRIX_PROFILE, seed: str = "slug")
 
 
 def family(member: Member) -> str:
-    """The word in front of the colon: mutant, variant, sabotage or generic."""
+    """Return the word in front of the colon: mutant, variant, sabotage or generic."""
     return "generic" if isinstance(member, GenericMutant) else type(member).__name__.lower()
 
 
@@ -91,26 +91,27 @@ class KillMatrix:
     shard: Shard | None = None
 
     def of(self, member: Member) -> list[Cell]:
-        """The cells of one member."""
+        """Return the cells of one member."""
         return [cell for cell in self.cells if (cell.family, cell.member) == (family(member), member.identifier)]
 
     def first_killer(self, mutant: Mutant) -> Cell | None:
-        """The cell that needed the fewest examples, the first of them in the suite's order; None for a survivor."""
+        """Return the cell that needed the fewest examples, the first of them in the suite's order; None for a
+        survivor."""
         return min((cell for cell in self.of(mutant) if cell.killed), key=lambda cell: cell.examples, default=None)
 
     @property
     def mutants(self) -> list[Mutant]:
-        """The mutants that were run."""
+        """Mutants that were run."""
         return [mutant for mutant in MUTANTS if self.of(mutant)]
 
     @property
     def survivors(self) -> list[Mutant]:
-        """The mutants that nothing killed."""
+        """Mutants that no requirement killed."""
         return [mutant for mutant in self.mutants if self.first_killer(mutant) is None]
 
     @property
     def generic(self) -> list[GenericMutant]:
-        """The generic mutants that were run."""
+        """Generic mutants that were run."""
         ran = {cell.member for cell in self.cells if cell.family == "generic"}
         return [mutant for mutant in generic_mutants() if mutant.identifier in ran] if ran else []
 
@@ -133,7 +134,7 @@ class KillMatrix:
 
     @property
     def counterexamples(self) -> list[Cell]:
-        """Where the smallest counterexample was sought, from the least to the most numbers."""
+        """Cells with a smallest counterexample, in ascending order of its size."""
         return sorted((cell for cell in self.cells if cell.scalars is not None), key=lambda cell: cell.scalars or 0)
 
     @property
@@ -143,12 +144,12 @@ class KillMatrix:
 
     @property
     def false_alarms(self) -> list[Cell]:
-        """Where a correct variant was accused."""
+        """Cells in which a correct variant was accused."""
         return [cell for cell in self.cells if cell.family == "variant" and cell.killed]
 
     @property
     def escapes(self) -> list[Cell]:
-        """Where a sabotage adapter kept to a requirement that it should have failed."""
+        """Cells in which a sabotage adapter kept a requirement that it should have failed."""
         return [cell for cell in self.cells if cell.family == "sabotage" and not cell.killed]
 
     @property
@@ -159,7 +160,7 @@ class KillMatrix:
 
     @property
     def errors(self) -> list[Cell]:
-        """Where the suite itself went wrong, so that the verdict is invalid."""
+        """Cells with an error of the suite itself, which makes the verdict invalid."""
         return [cell for cell in self.cells if cell.status == Status.HARNESS_ERROR]
 
     def kills(self, by: str) -> dict[str, int]:
@@ -169,7 +170,7 @@ class KillMatrix:
         return dict(sorted(Counter(name for name, _ in killed).items()))
 
     def to_dict(self) -> dict[str, Any]:
-        """The whole document, valid against ``schema/mutants-1.json``."""
+        """Return the whole document, valid against ``schema/mutants-1.json``."""
         return {
             "schema": SCHEMA_NAME,
             "profile": {"name": self.profile.name, "examples": self.profile.examples},
@@ -234,7 +235,7 @@ def kill_matrix(
 
 @cache
 def schema() -> dict[str, Any]:
-    """The JSON Schema of the document."""
+    """Return the JSON Schema of the document."""
     text = resources.files("veriformer.verify").joinpath("schema/mutants-1.json").read_text(encoding="utf-8")
     loaded: dict[str, Any] = json.loads(text)
     return loaded

@@ -26,7 +26,7 @@ class Wanted:
     shrink: bool
 
     def names(self) -> list[str]:
-        """The members that it is about, in order."""
+        """Return the members that it is about, in order."""
         return [
             name for name, member in self.members().items() if self._chosen(name, getattr(member, "operations", ()))
         ]
@@ -58,7 +58,7 @@ def seconds(path: Path) -> dict[str, float]:
 
 
 def read(path: Path) -> KillMatrix:
-    """The matrix in a file. Raises ValueError naming the file for anything else."""
+    """Return the matrix in a file. Raises ValueError naming the file for anything else."""
     try:
         return of_document(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:
@@ -66,14 +66,14 @@ def read(path: Path) -> KillMatrix:
 
 
 def of_document(document: Mapping[str, Any]) -> KillMatrix:
-    """The matrix of a JSON document. Raises ValueError where it breaks the schema."""
+    """Return the matrix of a JSON document. Raises ValueError where it breaks the schema."""
     validate(document)
     shard = Shard.from_dict(document["shard"]) if "shard" in document else None
     return KillMatrix(MATRIX_PROFILE, document["seed"], tuple(Cell(**cell) for cell in document["cells"]), shard)
 
 
 def merge(files: Mapping[str, KillMatrix]) -> tuple[KillMatrix, list[str]]:
-    """The whole matrix, and in words what is missing of it.
+    """Return the whole matrix, and in words what is missing of it.
 
     Raises NotOneRunError where the files do not belong to one run.
     """

@@ -47,12 +47,12 @@ INNER: Mapping[str, tuple[str, type | None, torch.dtype | None]] = {
 
 
 class Planted(Decoder):
-    """A decoder in which something small is wrong."""
+    """Decoder with a small error."""
 
     size = 0.0
 
     def through(self, blocks: nn.ModuleList, x: Tensor, scene: Scene) -> Tensor:
-        """Layer after layer."""
+        """Run all layers, on the input with the error added."""
         return super().through(blocks, x + self.size * self.added(x, scene), scene)
 
     def added(self, x: Tensor, scene: Scene) -> Tensor:
@@ -106,7 +106,7 @@ LAWS: Mapping[str, tuple[type[Planted], str]] = {
 
 
 def target(fault: type[Planted], inner: str, size: float) -> Any:
-    """An implementation with a deviation of this size."""
+    """Return an implementation with a deviation of this size."""
     _, wrapper, dtype = INNER[inner]
     bases = (fault,) if wrapper is None else (wrapper, fault)
     kind = type("Small", bases, {"size": size} if dtype is None else {"size": size, "inner": dtype})
@@ -129,7 +129,7 @@ def found(law: str, inner: str, size: float) -> bool:
 
 
 def smallest(law: str, inner: str) -> float | None:
-    """The smallest deviation found, from 1 downwards in steps of FACTOR; none where not even that is."""
+    """Return the smallest deviation found, from 1 downwards in steps of FACTOR; none where not even that is."""
     size, last = 1.0, None
     while size > SMALLEST and found(law, inner, size):
         size, last = size / FACTOR, size
@@ -137,7 +137,7 @@ def smallest(law: str, inner: str) -> float | None:
 
 
 def table(laws: list[str]) -> Iterator[str]:
-    """The lines of the table, as they come."""
+    """Yield the lines of the table, as they come."""
     for law in laws or LAWS:
         for inner in INNER:
             size = smallest(law, inner)

@@ -36,7 +36,7 @@ class Mutant:
         return tuple(self.faults)
 
     def build(self) -> object:
-        """The implementation: the faulty operations behind the contract's argument checks."""
+        """Return the implementation: the faulty operations behind the contract's argument checks."""
         return SimpleNamespace(**{name: faulty(name, fault) for name, fault in self.faults.items()})
 
 
@@ -60,7 +60,7 @@ class Variant:
         return tuple(self.kernels)
 
     def build(self) -> object:
-        """The implementation, with its claims."""
+        """Return the implementation, with its claims."""
         return with_validation(self.claims, **self.kernels)
 
 

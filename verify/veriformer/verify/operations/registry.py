@@ -12,7 +12,7 @@ from veriformer.verify.judging.op_info import OpInfo
 
 
 def home(operation: str) -> ModuleType:
-    """The module that holds the record of an operation. Raises ImportError where there is none."""
+    """Return the module that holds the record of an operation. Raises ImportError where there is none."""
     module = import_module(f"veriformer.verify.operations.{AREA[operation]}.{operation}")
     return import_module(f"{module.__name__}.record") if hasattr(module, "__path__") else module
 

@@ -160,7 +160,7 @@ def _gated_by_einsum(x: Tensor, w_gate: Tensor, w_up: Tensor, w_down: Tensor) ->
 
 
 def _renormalised(scores: Tensor, see: Tensor) -> Tensor:
-    """The softmax over all, divided by what the chosen have of it."""
+    """Return the softmax over all, divided by what the chosen have of it."""
     p = scores.softmax(-1) * see
     return p / p.sum(-1, keepdim=True)
 

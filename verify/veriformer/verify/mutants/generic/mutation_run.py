@@ -17,7 +17,7 @@ _DTYPES = ("fp32", "fp64", "bf16", "fp16")
 
 
 def until_killed(mutant: GenericMutant, profile: Profile, seed: str) -> list[Cell]:
-    """The cells up to the first kill, the nearest operation first, one dtype after the other."""
+    """Return the cells up to the first kill, the nearest operation first, one dtype after the other."""
     name = f"generic:{mutant.identifier}"
     target = _loaded(name)
     found: list[Cell] = []

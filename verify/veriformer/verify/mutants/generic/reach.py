@@ -25,7 +25,7 @@ Name = tuple[str, str]
 
 @cache
 def tree(module: str) -> ast.Module:
-    """The syntax tree of a module of the package."""
+    """Return the syntax tree of a module of the package."""
     found = find_spec(module)
     assert found is not None
     assert found.origin is not None
@@ -114,7 +114,7 @@ def modules() -> tuple[str, ...]:
 
 
 def resting_on(module: str, name: str, limit: int = 3) -> tuple[str, ...]:
-    """The entries that rest on a name, nearest first, at most so many: what all rest on, a few will show."""
+    """Return the entries that rest on a name, nearest first, at most so many: what all rest on, a few will show."""
     near = sorted(
         (distances[module, name], entry) for entry, distances in _entries().items() if (module, name) in distances
     )

@@ -25,7 +25,7 @@ class _Edited(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """The spec of the edited module, and of no other."""
+        """Return the spec of the edited module, and of no other."""
         if fullname != self.name:
             return None
         return importlib.util.spec_from_loader(fullname, self)
@@ -36,7 +36,7 @@ class _Edited(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def rebuilt(name: str, tree: ast.Module) -> ModuleType:
-    """The package with the module of that name made from this tree. Raises whatever importing it raises."""
+    """Return the package with the module of that name made from this tree. Raises whatever importing it raises."""
     finder = _Edited(name, tree)
     with _set_aside():
         sys.meta_path.insert(0, finder)

@@ -47,7 +47,7 @@ class GenericMutant:
         return tuple(entry.partition("/")[0] for entry in self.entries)
 
     def build(self) -> object:
-        """The operations of the package with the edit made. Raises whatever importing it raises."""
+        """Return the operations of the package with the edit made. Raises whatever importing it raises."""
         tree = edited(copy.deepcopy(reach.tree(self.site.module)), self.site)
         return reach.implementation(rebuilt(self.site.module, tree), self.entries)
 
@@ -71,7 +71,7 @@ def generic_mutants() -> tuple[GenericMutant, ...]:
 
 
 def named(identifier: str) -> GenericMutant:
-    """The mutant of that name. Raises LookupError where no such edit is among those run."""
+    """Return the mutant of that name. Raises LookupError where no such edit is among those run."""
     for mutant in generic_mutants():
         if mutant.identifier == identifier:
             return mutant

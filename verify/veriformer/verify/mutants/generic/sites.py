@@ -49,7 +49,7 @@ def sites(module: str, tree: ast.Module) -> Iterator[Site]:
 
 
 def edited(tree: ast.Module, site: Site) -> ast.Module:
-    """The tree with the edit made, in place."""
+    """Return the tree with the edit made, in place."""
     *outer, last = site.path
     parent = _at(tree, outer)
     node: ast.expr = _at(parent, [last])

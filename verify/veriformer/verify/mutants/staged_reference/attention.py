@@ -112,7 +112,7 @@ class Dense:
     weighted: Callable[[Tensor, Tensor, Tensor], Tensor] = weighted
 
     def __call__(self, t: Problem) -> Tensor:
-        """The output of a problem."""
+        """Return the output of a problem."""
         s = self.cap(dot(t.q, t.k, t.see) * t.scale, t.options.softcap)
         p = self.softmax(s if t.bias is None else s + t.bias, t.see)
         if t.options.training and t.options.dropout_p:

@@ -23,7 +23,7 @@ def round_trip(x: Tensor) -> Tensor:
 
 
 def kept(rows: Tensor, window: int | None) -> Tensor:
-    """The rows that an update adds to: with a window the latest w − 1."""
+    """Return the rows that an update adds to: with a window the latest w − 1."""
     return rows if window is None else rows[:, :, max(0, rows.shape[2] - (window - 1)) :]
 
 
@@ -44,7 +44,7 @@ class Concatenating:
         quantization: str | None,
         window: int | None,
     ) -> Concatenated:
-        """The contract's operation."""
+        """Return the contract's operation."""
         guard = impl.kv_cache(batch, num_kv_heads, max_length, head_dim, dtype=dtype)
         nothing = torch.empty(int(batch), int(num_kv_heads), 0, int(head_dim), dtype=dtype)
         return Concatenated(self, guard, quantization, None if window is None else int(window), nothing, nothing)
@@ -94,7 +94,7 @@ class Cached:
     def __call__(
         self, q: Tensor, k: Tensor, v: Tensor, cache: Concatenated, scale: float | None, softcap: float | None
     ) -> Tensor:
-        """The contract's operation."""
+        """Return the contract's operation."""
         keys, values = cache.update(k, v)
         options = AttentionOptions(is_causal=True, window=cache.window, scale=scale, softcap=softcap)
         return self.attend(q, keys, values, options)

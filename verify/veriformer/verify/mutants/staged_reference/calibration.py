@@ -12,13 +12,13 @@ from veriformer.verify.mutants.staged_reference.scores import widen
 
 
 def bins_closed_above(confidence: Tensor, bins: int) -> Tensor:
-    """The bin of each confidence: (lo, hi], and the first for 0."""
+    """Return the bin of each confidence: (lo, hi], and the first for 0."""
     inner = (torch.arange(1, bins, dtype=torch.float64) / bins).to(confidence.dtype)
     return torch.bucketize(confidence, inner)
 
 
 def mean_confidence(confidence: Tensor, m: int, bins: int) -> Tensor:
-    """The mean of the confidences in bin m."""
+    """Return the mean of the confidences in bin m."""
     return confidence.mean()
 
 
@@ -30,7 +30,7 @@ class CalibrationError:
     conf: Callable[[Tensor, int, int], Tensor] = mean_confidence
 
     def __call__(self, probs: Tensor, target: Tensor, *, num_bins: int) -> Tensor:
-        """The error, 0-d."""
+        """Return the error, 0-d."""
         confidence, hit = probs.amax(-1).flatten(), (probs.argmax(-1) == target).flatten()
         place, wide = self.place(confidence, num_bins), widen(confidence)
         error = wide.new_zeros(())

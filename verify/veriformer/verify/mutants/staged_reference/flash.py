@@ -53,7 +53,7 @@ class Flash:
     block = 3
 
     def __call__(self, t: Problem) -> Tensor:
-        """The output of a problem."""
+        """Return the output of a problem."""
         full = t.see.shape
         keep = draw_keep(full, t.options) if t.options.training and t.options.dropout_p else None
         out: Tensor = _Function.apply(t.q, t.k, t.v, t.bias, t, keep, self)  # type: ignore[no-untyped-call]
@@ -73,7 +73,7 @@ class Flash:
         return o, state.m, (finite(state.m) + state.l.log())
 
     def scored(self, t: Problem, keep: Tensor | None, j: Block) -> Scored:
-        """The scores of one block, capped, biased and masked."""
+        """Return the scores of one block, capped, biased and masked."""
         see, c = t.see[..., j], t.options.softcap
         s, slope = dot(t.q, t.k[..., j, :], see) * t.scale, torch.ones(())
         if c is not None:
@@ -90,7 +90,7 @@ class Flash:
         return p if keep is None else dropped(p, keep, rate)
 
     def absorb(self, a: State, s: Tensor, spread: Callable[[Tensor], Tensor]) -> State:
-        """The state with one more block."""
+        """Return the state with one more block."""
         m = torch.maximum(a.m, s.amax(-1, keepdim=True))
         old, p = (a.m - finite(m)).exp(), (s - finite(m)).exp()
         return State(m, a.l * old + p.sum(-1, keepdim=True), a.o * old + spread(p))
@@ -100,7 +100,7 @@ class Flash:
         return lse
 
     def recompute(self, s: Tensor, lse: Tensor) -> Tensor:
-        """The weights of a block from its scores."""
+        """Return the weights of a block from its scores."""
         return (s - finite(lse)).exp()
 
     def delta(self, g: Tensor, out: Tensor) -> Tensor:

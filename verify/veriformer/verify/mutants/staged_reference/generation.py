@@ -27,7 +27,7 @@ class TopP:
     kept: Callable[[Tensor, float], Tensor] = before_threshold
 
     def __call__(self, logits: Tensor, p: float) -> Tensor:
-        """The scores with −∞ outside the nucleus."""
+        """Return the scores with −∞ outside the nucleus."""
         falling, order = torch.sort(logits.detach(), dim=-1, descending=True, stable=True)
         kept = self.kept(torch.softmax(widen(falling), -1), p)
         return logits.masked_fill(~torch.zeros_like(kept).scatter(-1, order, kept), -math.inf)
@@ -57,7 +57,7 @@ def never(round_: Round) -> bool:
 
 
 def generated(n: int) -> int:
-    """The length of n generated tokens."""
+    """Return the length of n generated tokens."""
     return n
 
 
@@ -82,7 +82,7 @@ class BeamSearch:
         eos: int,
         length_penalty: float,
     ) -> tuple[Tensor, float]:
-        """The best text and its score."""
+        """Return the best text and its score."""
         live, finished = [Text(tuple(start.tolist()), 0.0)], list[Text]()
         while live and len(live[0].ids) < max_length:
             kept = self._continued(step, live, beam_width)
@@ -134,7 +134,7 @@ class Training:
     pairs: Callable[[Sequence[bytes]], list[Pair]] = neighbours
 
     def __call__(self, texts: Sequence[str], num_merges: int) -> list[Pair]:
-        """The merges in the order of learning."""
+        """Return the merges in the order of learning."""
         words, merges = [bytes_of(text) for text in texts], list[Pair]()
         while len(merges) < num_merges:
             counts: dict[Pair, int] = {}

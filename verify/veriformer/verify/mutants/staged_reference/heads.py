@@ -54,7 +54,7 @@ class MultiHead:
         attention_mask: Tensor | None,
         is_causal: bool,
     ) -> Tensor:
-        """The contract's operation."""
+        """Return the contract's operation."""
         real = None if attention_mask is None else attention_mask.bool()
         groups = num_heads if num_kv_heads is None else num_kv_heads
         X, C = (widen(x), widen(x if context is None else context))
@@ -85,7 +85,7 @@ class Linear:
     ratio: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor] = ratio
 
     def __call__(self, q: Tensor, k: Tensor, v: Tensor, *, feature_map: str, is_causal: bool) -> Tensor:
-        """The contract's operation."""
+        """Return the contract's operation."""
         phi_q, phi_k = self.features(widen(q)), self.features(widen(k))
         a = phi_q @ phi_k.mT
         a = a.masked_fill(~causal(q.shape[2], k.shape[2]), 0) if is_causal else a
@@ -128,7 +128,7 @@ class Block:
     def __call__(
         self, x: Tensor, params: Mapping[str, Tensor], *, norm: str, activation: str, eps: float, **options: Any
     ) -> Tensor:
-        """The contract's operation."""
+        """Return the contract's operation."""
         p = {name: widen(value) for name, value in params.items()}
 
         def attend(h: Tensor) -> Tensor:

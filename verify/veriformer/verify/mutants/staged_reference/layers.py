@@ -13,7 +13,7 @@ from veriformer.verify.mutants.staged_reference.scores import widen
 
 
 def variance(x: Tensor, mean: Tensor) -> Tensor:
-    """The biased variance about the mean."""
+    """Return the biased variance about the mean."""
     return (x - mean).square().mean(-1, keepdim=True)
 
 
@@ -35,7 +35,7 @@ class LayerNorm:
     inverse: Callable[[Tensor, float, int], Tensor] = inverse_root
 
     def __call__(self, x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
-        """The normalised rows."""
+        """Return the normalised rows."""
         wide = widen(x)
         mean = wide.mean(-1, keepdim=True)
         y = (wide - mean) * self.inverse(self.variance(wide, mean), eps, x.shape[-1])
@@ -44,7 +44,7 @@ class LayerNorm:
 
 
 def mean_square(x: Tensor) -> Tensor:
-    """The mean of the squares, formed in fp32 for halves."""
+    """Return the mean of the squares, formed in fp32 for halves."""
     return widen(x).square().mean(-1, keepdim=True)
 
 
@@ -57,7 +57,7 @@ class RmsNorm:
     times: Callable[[Tensor, Tensor], Tensor] = times
 
     def __call__(self, x: Tensor, weight: Tensor | None, eps: float) -> Tensor:
-        """The normalised rows."""
+        """Return the normalised rows."""
         y = widen(x) * self.inverse(self.mean_square(x), eps, x.shape[-1])
         return (y if weight is None else self.times(y, weight)).to(x.dtype)
 
@@ -75,7 +75,7 @@ def global_norm(grads: list[Tensor]) -> Norm:
 
 
 def power_of_two(x: float) -> float:
-    """The largest power of two not above x; 1 for 0 and for what is not finite."""
+    """Return the largest power of two not above x; 1 for 0 and for what is not finite."""
     return math.ldexp(1.0, math.frexp(x)[1] - 1) if 0 < x < math.inf else 1.0
 
 
@@ -87,7 +87,7 @@ class Clip:
     total: Callable[[list[Tensor]], Norm] = global_norm
 
     def __call__(self, grads: list[Tensor], c: float) -> tuple[list[Tensor], Tensor]:
-        """The clipped list and the norm before clipping."""
+        """Return the clipped list and the norm before clipping."""
         r, s = self.total(grads)
         return [clipped(g, c, norm) for g, norm in zip(grads, self.norms(grads), strict=True)], r * s
 

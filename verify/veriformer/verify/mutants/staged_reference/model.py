@@ -176,7 +176,7 @@ class Model(nn.Module):
         documents: Tensor | None = None,
         source: tuple[Tensor, Tensor] | None = None,
     ) -> Tensor:
-        """The hidden states behind the last norm."""
+        """Return the hidden states behind the last norm."""
         past = kv_cache.length if kv_cache is not None else 0
         positions = self.positions(ids, past, mask, documents)
         see = self.visible(ids, past, mask, documents, causal=self.s.causal)
@@ -245,7 +245,7 @@ class Model(nn.Module):
         return F.linear(h, self.head.weight)
 
     def loss(self, logits: Tensor, labels: Tensor | None) -> Tensor | None:
-        """The mean over all labels that are not −100; a decoder's are shifted by one."""
+        """Return the mean over all labels that are not −100; a decoder's are shifted by one."""
         if labels is None:
             return None
         if self.s.causal and not self.s.cross:
@@ -292,7 +292,7 @@ class EncoderDecoder(Model):
         return Output(logits, kv_cache, self.loss(logits, labels))
 
     def encode(self, ids: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
-        """The source as the decoder reads it, and which of it is real, [B, 1, 1, m]."""
+        """Return the source as the decoder reads it, and which of it is real, [B, 1, 1, m]."""
         positions = self.positions(ids, 0, mask, None)
         see = self.visible(ids, 0, mask, None, causal=False)
         scene = Scene(see, self.bias(0, ids.shape[1]), positions)

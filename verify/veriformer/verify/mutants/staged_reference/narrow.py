@@ -56,7 +56,7 @@ class Cast:
         return getattr(self.block, name)
 
     def __call__(self, x: Tensor, scene: Scene, layer: int) -> Tensor:
-        """The layer's result, in the dtype of what went in."""
+        """Return the layer's result, in the dtype of what went in."""
         weights = {name: p.to(self.dtype) for name, p in self.block.named_parameters()}
         found: Tensor = functional_call(self.block, weights, (x.to(self.dtype), scene, layer))
         return found.to(x.dtype)

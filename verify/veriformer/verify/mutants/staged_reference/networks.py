@@ -52,7 +52,7 @@ class Network:
         training: bool = False,
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        """The network's output."""
+        """Return the network's output."""
         wide, w1, b1, w2, b2 = (self.widen(t) for t in (x, w1, b1, w2, b2))
         h = self.activations[activation](wide @ w1 + b1)
         h = drop(h, dropout_p, generator) if training and dropout_p else h
@@ -72,7 +72,7 @@ def chosen(scores: Tensor, k: int) -> Tensor:
 
 
 def gates(scores: Tensor, see: Tensor) -> Tensor:
-    """The softmax of the chosen scores alone."""
+    """Return the softmax of the chosen scores alone."""
     return scores.masked_fill(~see, -torch.inf).softmax(-1)
 
 
@@ -84,7 +84,7 @@ class Mixture:
     gates: Binary = gates
 
     def __call__(self, x: Tensor, router: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, top_k: int) -> Tensor:
-        """The mixture's output."""
+        """Return the mixture's output."""
         rows, router, w1, b1, w2, b2 = (widen(t) for t in (x.reshape(-1, x.shape[-1]), router, w1, b1, w2, b2))
         scores = rows @ router
         p = self.gates(scores, self.chosen(scores, top_k))  # [N, E]

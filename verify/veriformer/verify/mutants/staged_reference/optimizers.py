@@ -45,7 +45,7 @@ class Stepper:
 
 
 def stepping(update: Update, made: type[Stepper] = Stepper) -> Callable[..., Stepper]:
-    """The kernel of an optimizer whose parameters are updated like this."""
+    """Return the kernel of an optimizer whose parameters are updated like this."""
     return lambda params, lr, **options: made(update, params, lr=lr, **options)
 
 

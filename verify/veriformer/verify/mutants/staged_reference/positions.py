@@ -57,7 +57,7 @@ class Rope:
     halves: Turn = halves
 
     def __call__(self, x: Tensor, positions: Tensor, base: float, pairing: str, scaling: Scaling) -> Tensor:
-        """The features turned."""
+        """Return the features turned."""
         phi = self.angles(positions, self.frequencies(x.shape[-1], base, scaling), x.dtype)
         wide = widen(x)
         cos, sin = (f(phi).to(wide.dtype) for f in (torch.cos, torch.sin))
@@ -72,7 +72,7 @@ class Sinusoidal:
     cosines: Callable[[int, float], Tensor] = lambda d, base: frequencies(d, base, None)
 
     def __call__(self, num_positions: int, d_model: int, base: float) -> Tensor:
-        """The encodings."""
+        """Return the encodings."""
         p = torch.arange(num_positions, dtype=torch.float64)[:, None]
         both = (p * self.sines(d_model, base)).sin(), (p * self.cosines(d_model, base)).cos()
         return torch.stack(both, -1).flatten(1)[:, :d_model].to(torch.get_default_dtype())
@@ -98,18 +98,18 @@ class Alibi:
     distances: Callable[[int, int], Tensor] = distances
 
     def __call__(self, num_heads: int, n_q: int, n_k: int) -> Tensor:
-        """The bias."""
+        """Return the bias."""
         bias = -self.slopes(num_heads)[:, None, None] * self.distances(n_q, n_k)
         return bias.to(torch.get_default_dtype())
 
 
 def alibi_slopes(num_heads: int) -> Tensor:
-    """The slopes in the default dtype."""
+    """Return the slopes in the default dtype."""
     return slopes(num_heads).to(torch.get_default_dtype())
 
 
 def beyond(distance: Tensor, e: int, buckets: int, far: int) -> Tensor:
-    """The bucket of distances from e on, by whole numbers."""
+    """Return the bucket of distances from e on, by whole numbers."""
     many = buckets - e
     reached = [far**t * e ** (many - t) for t in range(1, many)]
     starts = [bisect_left(range(far), x, key=lambda n: n**many) for x in reached]
@@ -123,7 +123,7 @@ class Buckets:
     beyond: Callable[[Tensor, int, int, int], Tensor] = beyond
 
     def __call__(self, relative_position: Tensor, bidirectional: bool, num_buckets: int, max_distance: int) -> Tensor:
-        """The buckets."""
+        """Return the buckets."""
         r = relative_position.long()
         max_distance = int(max_distance)
         buckets = int(num_buckets) // 2 if bidirectional else int(num_buckets)

@@ -17,7 +17,7 @@ def widen(x: Tensor) -> Tensor:
 
 
 def maximum(z: Tensor, dim: int = -1) -> Tensor:
-    """The largest entry along dim, kept as an axis, 0 where there is no finite one; a constant to autograd."""
+    """Return the largest entry along dim, kept as an axis, 0 where there is no finite one; a constant to autograd."""
     m = z.detach().amax(dim, keepdim=True)
     return m.masked_fill(m.isinf(), 0)
 
@@ -42,7 +42,7 @@ class LogSumExp:
     reference: Callable[[Tensor, int], Tensor] = maximum
 
     def __call__(self, z: Tensor, dim: int) -> Tensor:
-        """The logarithm of the sum of exponentials along dim."""
+        """Return the logarithm of the sum of exponentials along dim."""
         x = widen(z)
         m = self.reference(x, dim)
         return (m + (x - m).exp().sum(dim, keepdim=True).log()).squeeze(dim).to(z.dtype)
@@ -55,7 +55,7 @@ def log_softmax(z: Tensor) -> Tensor:
 
 
 def smoothed(y: Tensor, V: int, alpha: float, ignore_index: int) -> Tensor:
-    """Equation 48: (1 − α) one-hot + α / V, in float64."""
+    """Return equation 48: (1 − α) one-hot + α / V, in float64."""
     return torch.nn.functional.one_hot(y, V).double() * (1 - alpha) + torch.full((V,), alpha / V, dtype=torch.float64)
 
 
@@ -80,7 +80,7 @@ class CrossEntropy:
     reduced: Callable[[Tensor, Tensor, str], Tensor] = reduced
 
     def __call__(self, logits: Tensor, target: Tensor, ignore_index: int, alpha: float, reduction: str) -> Tensor:
-        """The loss, in the dtype of the logits."""
+        """Return the loss, in the dtype of the logits."""
         if target.is_floating_point():
             q = (1 - alpha) * target.double() + alpha / logits.shape[-1]
             loss = against(self.log_softmax(widen(logits)), q.to(widen(logits).dtype))
@@ -89,7 +89,7 @@ class CrossEntropy:
         return self.reduced(loss, counted, reduction).to(logits.dtype)
 
     def tokens(self, logits: Tensor, target: Tensor, ignore_index: int, alpha: float) -> tuple[Tensor, Tensor]:
-        """The loss of every token, 0 where it is ignored, and which ones count."""
+        """Return the loss of every token, 0 where it is ignored, and which ones count."""
         counted = target != ignore_index
         log_p = self.log_softmax(widen(logits).masked_fill(~counted[..., None], 0))
         y = target.masked_fill(~counted, 0)
@@ -101,7 +101,7 @@ class CrossEntropy:
 
 
 def token_mean(loss: Tensor, counted: Tensor) -> Tensor:
-    """The mean over all tokens that count, 0 without any."""
+    """Return the mean over all tokens that count, 0 without any."""
     return reduced(loss, counted, "mean")
 
 
@@ -112,6 +112,6 @@ class Perplexity:
     mean: Callable[[Tensor, Tensor], Tensor] = token_mean
 
     def __call__(self, logits: Tensor, target: Tensor, ignore_index: int) -> Tensor:
-        """The perplexity, 0-d."""
+        """Return the perplexity, 0-d."""
         loss, counted = CrossEntropy().tokens(logits, target, ignore_index, 0.0)
         return self.mean(loss, counted).exp().to(logits.dtype)

@@ -28,7 +28,7 @@ def warmup_cosine(step: int, *, max_lr: float, warmup_steps: int, total_steps: i
 
 
 def noam(step: int, *, d_model: int, warmup_steps: int) -> float:
-    """The smaller of two powers."""
+    """Return the smaller of two powers."""
     return float(d_model**-0.5 * min(step**-0.5, step * warmup_steps**-1.5))
 
 

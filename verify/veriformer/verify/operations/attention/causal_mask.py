@@ -27,7 +27,7 @@ def _causal_mask(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 
 
 def draw_causal_mask(trial: Trial) -> Arguments:
-    """Lengths from 0, either the longer; a window around the lengths, or none."""
+    """Draw lengths from 0, either the longer; a window around the lengths, or none."""
     large = trial.sizes({"n_q": (1, 1500), "n_k": (1, 6000)}, lambda s: s["n_q"] * s["n_k"], (("n_q", "n_k"),))
     n_q, n_k = (large["n_q"], large["n_k"]) if large else (trial.draw(sizes(0, 9)), trial.draw(sizes(0, 9)))
     window = trial.draw(maybe(extent(1, n_k + 1) if large else sizes(1, 11)))

@@ -19,7 +19,7 @@ from veriformer.verify.strategies import choice, extent
 
 
 def draw_encoding(trial: Trial) -> Arguments:
-    """Merges as training can produce them, enough to build on one another, and a text in the same letters."""
+    """Draw merges as training can produce them, enough to build on one another, and a text in the same letters."""
     rng, letters = rng_of(trial), trial.draw(choice("ab", "abc", "a b", "aé", "ae\u0301", "🙂a", "a", "a\r\n", "ab A"))
     texts = [draw_text(rng, letters, 6) for _ in range(rng.integers(1, 13))]
     merges = _learned(rng, texts, trial.draw(st.integers(0, 20)))
@@ -27,14 +27,14 @@ def draw_encoding(trial: Trial) -> Arguments:
 
 
 def draw_long_encoding(trial: Trial) -> Arguments:
-    """A text that says some hundred letters again and again, and merges enough to make one piece of these."""
+    """Draw a text that says some hundred letters again and again, and merges enough to make one piece of these."""
     rng = rng_of(trial)
     text = draw_long_text(rng, 130)
     return {"text": trial.draw(extent(2, 20)) * text, "merges": _learned(rng, [text], len(text.encode()))}
 
 
 def draw_many_places(trial: Trial) -> Arguments:
-    """A text of some thousand letters and few merges, each of them made in very many places."""
+    """Draw a text of some thousand letters and few merges, each of them made in very many places."""
     rng = rng_of(trial)
     text = "".join(rng.choice(["ab", "abc", "ab", "b"], 2000))
     return {"text": text, "merges": _learned(rng, [text[:60]], int(rng.integers(1, 4)))}

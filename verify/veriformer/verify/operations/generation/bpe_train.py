@@ -20,13 +20,13 @@ _ALPHABETS = ("abc", "abcd", "ab", "ab c", "aAb", "aé", "ae\u0301 ", "a\r\n", "
 
 
 def draw_texts(trial: Trial) -> tuple[np.random.Generator, str, list[str]]:
-    """A few texts in one alphabet."""
+    """Draw a few texts in one alphabet."""
     rng, letters = rng_of(trial), trial.draw(choice(*_ALPHABETS))
     return rng, letters, [draw_text(rng, letters, 8) for _ in range(rng.integers(1, 5))]
 
 
 def draw_clear_texts(trial: Trial, *alphabets: str) -> Arguments:
-    """Texts in which every merge that is asked for is the only most frequent pair, without runs of a piece."""
+    """Draw texts in which every merge that is asked for is the only most frequent pair, without runs of a piece."""
     rng, letters = rng_of(trial), trial.draw(choice(*(alphabets or ("abcd", "ab cd", "aAbcB", "aébc", "abc", "中文a"))))
     for _ in range(30):
         words = ["".join(rng.choice(list(letters), int(rng.integers(2, 6)))) for _ in range(rng.integers(2, 5))]

@@ -25,7 +25,7 @@ _FILTERS = {operation.name: operation for operation in (TOP_K_FILTER, TOP_P_FILT
 
 
 def draw_rng(trial: Trial) -> np.random.Generator:
-    """A generator of any seed."""
+    """Draw a generator of any seed."""
     return np.random.default_rng(trial.draw(seeds()))
 
 
@@ -97,5 +97,5 @@ def permutation_law(options: Options) -> Callable[[Trial], None]:
 
 
 def lifted_scores(trial: Trial, z: torch.Tensor) -> Any:
-    """The scores in running-error arithmetic over float64."""
+    """Return the scores in running-error arithmetic over float64."""
     return over_float64(trial.dtype_name).asarray(z.double().numpy())

@@ -35,7 +35,7 @@ def _other_sums(xp: RunningError, logits: Any, before: Any) -> list[Any]:
 
 
 def draw_logits(trial: Trial, least_rank: int = 0, kinds: tuple[str, ...] = (), *, near: bool = False) -> torch.Tensor:
-    """Scores of rank up to 4, with ties where the target says what it does with them, with some at −∞.
+    """Draw scores of rank up to 4, with ties where the target says what it does with them, with some at −∞.
 
     Where only their order counts they may be near: neighbours in the dtype.
     """
@@ -74,7 +74,7 @@ def apart(z: torch.Tensor) -> bool:
 
 
 def draw_p(trial: Trial) -> float:
-    """A threshold: none of the probability, all of it, hardly any, nearly all, or some."""
+    """Draw a threshold: none of the probability, all of it, hardly any, nearly all, or some."""
     p = trial.draw(choice(0.5, 0.9, 0.0, 1.0, 0.25, 0.75, 1e-30, 0.99, 1 - 2.0**-30, None))
     return float(trial.draw(st.floats(0.001, 0.999))) if p is None else p
 

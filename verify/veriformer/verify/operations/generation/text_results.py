@@ -9,7 +9,7 @@ from veriformer.verify.judging.trial import Arguments, Trial
 
 
 def single_bytes(text: str) -> list[bytes]:
-    """The bytes of a text, one by one."""
+    """Return the bytes of a text, one by one."""
     return [bytes([byte]) for byte in text.encode()]
 
 
@@ -64,5 +64,5 @@ def unchanged(trial: Trial, arguments: Arguments, name: str) -> None:
 
 
 def total(cut: list[str], table: dict[str, float]) -> float:
-    """The log-probability of a cut; −∞ where a piece is unknown or forbidden."""
+    """Return the log-probability of a cut; −∞ where a piece is unknown or forbidden."""
     return math.fsum(table.get(piece, -math.inf) for piece in cut) if cut else 0.0

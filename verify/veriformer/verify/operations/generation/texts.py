@@ -20,19 +20,19 @@ def rng_of(trial: Trial) -> np.random.Generator:
 
 
 def draw_text(rng: np.random.Generator, letters: str, longest: int) -> str:
-    """A text, sometimes empty, sometimes with runs."""
+    """Draw a text, sometimes empty, sometimes with runs."""
     drawn = rng.choice(list(letters), int(rng.integers(0, longest + 1)))
     return "".join(np.repeat(drawn, rng.choice([1, 1, 1, 2, 3], drawn.shape))) if drawn.size else ""
 
 
 def draw_long_text(rng: np.random.Generator, length: int) -> str:
-    """A text in many letters, line ends of two characters among them; it may begin with a byte order mark."""
+    """Draw a text in many letters, line ends of two characters among them; it may begin with a byte order mark."""
     letters = ("\r\n", *"abcdefgh .éﬁ")
     return "".join([*rng.choice(["\ufeff", "a"], 1), *rng.choice(letters, length)])
 
 
 def most_frequent(words: Sequence[Sequence[bytes]]) -> list[Pair]:
-    """The pairs that no other exceeds in number."""
+    """Return the pairs that no other exceeds in number."""
     counts = pair_counts(words)
     most = max(counts.values(), default=0)
     return [pair for pair, n in counts.items() if n == most]

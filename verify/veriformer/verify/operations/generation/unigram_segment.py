@@ -20,7 +20,7 @@ _SPREADS = (0, 0, 2, 64, 8000)
 
 
 def draw_segmentation(trial: Trial, *, longest: int = 7, spreads: Sequence[int] = _SPREADS) -> Arguments:
-    """A text, and pieces with log-probabilities whose sums are exact; each character is a piece.
+    """Draw a text, and pieces with log-probabilities whose sums are exact; each character is a piece.
 
     spreads: in eighths of a letter, how far log-probabilities may lie apart; probabilities of the largest underflow.
     """

@@ -16,7 +16,7 @@ from veriformer.verify.strategies import choice, leading_shapes, sizes, values
 
 
 def draw_numbers(trial: Trial) -> Arguments:
-    """Numbers near zero, near the bend, and far out; of any rank."""
+    """Draw numbers near zero, near the bend, and far out; of any rank."""
     shape = trial.rows()
     shape = trial.draw(leading_shapes()) if shape is None else shape
     x = trial.draw(values()).array(*(shape or (1,))) * trial.draw(choice(1.0, 3.0, 0.25, 12.0))
@@ -24,7 +24,7 @@ def draw_numbers(trial: Trial) -> Arguments:
 
 
 def draw_gelu(trial: Trial) -> Arguments:
-    """Numbers, and either form."""
+    """Draw numbers, and either form."""
     return {**draw_numbers(trial), **trial.option("approximate", None, "tanh", "none")}
 
 

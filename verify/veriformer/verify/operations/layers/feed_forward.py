@@ -37,7 +37,7 @@ from veriformer.verify.strategies import choice, seeds
 
 
 def _dropped(a: Mapping[str, Any]) -> dict[str, Any]:
-    """The mask of dropout where a check knows it; without training there is none."""
+    """Return the options of the formula, with the mask of dropout where a check knows it."""
     return options_of(a, "activation", *(("dropout_p", "keep") if "keep" in a else ()))
 
 
@@ -83,7 +83,7 @@ FEED_FORWARD = OpInfo(
 
 
 def _of_dropout(trial: Trial) -> tuple[tuple[int, ...], int, int]:
-    """The leading shape of the rows, their width and that of the hidden layer and the output."""
+    """Return the leading shape of the rows, their width and that of the hidden layer and the output."""
     large = trial.sizes({"rows": (50, 500), "d": (3, 200), "f": (8, 300)}, lambda s: work({**s, "o": s["f"]}))
     if large is not None:
         return trial.axes(large["rows"]), large["d"], large["f"]

@@ -114,7 +114,7 @@ def _centred(xp: Any, a: Mapping[str, Any]) -> tuple[int, Any, Any]:
 
 
 def _spread(x: torch.Tensor) -> float:
-    """The smallest difference between largest and smallest entry of a row; of no rows, any."""
+    """Return the smallest difference between largest and smallest entry of a row; of no rows, any."""
     if x.numel() == 0:
         return np.inf
     rows = x.double()
@@ -122,7 +122,7 @@ def _spread(x: torch.Tensor) -> float:
 
 
 def draw_layer_norm(trial: Trial) -> Arguments:
-    """Rows with weight and bias, either, or neither; ``eps`` left out, given, or 0 where no row is constant."""
+    """Draw rows with weight and bias, either, or neither; ``eps`` left out, given, or 0 where no row is constant."""
     arguments = draw_rows(trial, ("weight", "bias"))
     if arguments.get("eps") == 0.0 and not _spread(arguments["x"]):
         arguments["eps"] = 0.01
@@ -145,7 +145,7 @@ LAYER_NORM = OpInfo(
 
 
 def row_sums(y: torch.Tensor) -> torch.Tensor:
-    """Sums of rows in float64."""
+    """Return sums of rows in float64."""
     return y.double().sum(-1)
 
 

@@ -31,7 +31,7 @@ def _lm_head_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
 
 
 def draw_lm_head(trial: Trial) -> Arguments:
-    """Features of any leading shape."""
+    """Draw features of any leading shape."""
     large = large_table(trial)
     weight = table(trial) if large is None else large[1]
     h = trial.draw(values()).array(*(trial.draw(leading_shapes()) if large is None else large[0]), weight.shape[1])

@@ -41,7 +41,7 @@ def _factor_first_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
 
 
 def draw_mse_loss(trial: Trial) -> Arguments:
-    """Vectors, one alone or many; some targets are met exactly."""
+    """Draw vectors, one alone or many; some targets are met exactly."""
     large = trial.rows()
     shape = (*trial.draw(leading_shapes()), trial.draw(widths(5))) if large is None else large
     kind, other = trial.draw(values()), trial.draw(values())
@@ -107,7 +107,7 @@ MSE_LOSS = OpInfo(
 
 
 def weighted_sum(weights: torch.Tensor, *losses: torch.Tensor) -> torch.Tensor:
-    """The sum of losses times their weights, in float64."""
+    """Return the sum of losses times their weights, in float64."""
     return (weights.double() * torch.stack([loss.double() for loss in losses])).sum()
 
 

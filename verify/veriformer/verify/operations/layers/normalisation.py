@@ -32,7 +32,7 @@ def _leading(trial: Trial, d: int) -> tuple[int, ...]:
 
 
 def draw_rows(trial: Trial, parameters: tuple[str, ...]) -> dict[str, Any]:
-    """Rows of many kinds, each parameter or none of them, and any ``eps``."""
+    """Draw rows of many kinds, each parameter or none of them, and any ``eps``."""
     large = trial.rows((2, 10000))
     d = trial.fitted("d", trial.draw(choice(*_WIDTHS)) if large is None else large[-1])
     lead = _leading(trial, d) if large is None else large[:-1]

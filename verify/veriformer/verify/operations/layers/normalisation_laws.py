@@ -36,13 +36,13 @@ def spread_rows(trial: Trial, *, exact_step: float | None = None) -> torch.Tenso
 
 
 def draw_eps(trial: Trial) -> float:
-    """An ``eps`` that is not 0."""
+    """Draw an ``eps`` that is not 0."""
     eps: float = trial.draw(choice(1e-5, 0.01, 1e-12, 1.0))
     return eps
 
 
 def row_squares(y: torch.Tensor) -> torch.Tensor:
-    """Mean squares of rows in float64."""
+    """Return mean squares of rows in float64."""
     return y.double().square().mean(-1)
 
 
@@ -76,7 +76,7 @@ def _odd(operation: OpInfo, trial: Trial) -> None:
 
 
 def affine(y: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-    """weight · y + bias in float64."""
+    """Return weight · y + bias in float64."""
     return weight.double() * y.double() + bias.double()
 
 
@@ -133,5 +133,5 @@ _BOTH = {"scale": _scale, "odd": _odd, "affine": _affine, "near_eps": _near_cons
 
 
 def laws_of_norms(operation: OpInfo) -> tuple[Check, ...]:
-    """The laws that both normalisations keep."""
+    """Return the laws that both normalisations keep."""
     return tuple(check(f"{operation.name}.{name}", on(operation, body)) for name, body in _BOTH.items())

@@ -32,7 +32,7 @@ def _residual_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
 
 
 def draw_residual(trial: Trial) -> Arguments:
-    """Tensors of any rank from 1, and a scale of any sign, or none."""
+    """Draw tensors of any rank from 1, and a scale of any sign, or none."""
     shape = trial.rows()
     shape = trial.draw(shapes(1, 4, 4)) if shape is None else shape
     tensors = {name: trial.tensor(trial.draw(values()).array(*shape)) for name in ("x", "fx")}

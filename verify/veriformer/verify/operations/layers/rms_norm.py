@@ -75,7 +75,7 @@ def _rms_norm_vjp_by_chain(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, A
 
 
 def draw_rms_norm(trial: Trial) -> Arguments:
-    """Rows with or without weight; ``eps`` left out, given, or 0 where no row is zero."""
+    """Draw rows with or without weight; ``eps`` left out, given, or 0 where no row is zero."""
     arguments = draw_rows(trial, ("weight",))
     if arguments.get("eps") == 0.0 and not bool(arguments["x"].abs().amax(-1).gt(0).all()):
         arguments["eps"] = 0.01

@@ -39,7 +39,7 @@ def _swiglu_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
 
 
 def draw_swiglu(trial: Trial) -> Arguments:
-    """Rows of any leading shape."""
+    """Draw rows of any leading shape."""
     return gated(trial, *draw_widths(trial))
 
 

@@ -32,7 +32,7 @@ def _token_embedding_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any
 
 
 def draw_ids(trial: Trial, shape: tuple[int, ...], size: int) -> torch.Tensor:
-    """Ids of any integer dtype, some of them often."""
+    """Draw ids of any integer dtype, some of them often."""
     rng = trial.draw(values()).rng
     few = rng.integers(0, size, max(1, size // 2))
     ids = rng.choice(few, shape) if trial.draw(st.booleans()) else rng.integers(0, size, shape)

@@ -84,7 +84,7 @@ ALGEBRA = ("fp64", "fp32")
 
 
 def laws_of_two_layers(operation: OpInfo) -> tuple[Check, ...]:
-    """The laws that every network of two layers keeps."""
+    """Return the laws that every network of two layers keeps."""
     return (
         check(f"{operation.name}.hidden_order", on(operation, _hidden_order), dtypes=ALGEBRA),
         check(f"{operation.name}.range", on(operation, _range), dtypes=("fp16",)),

@@ -21,12 +21,12 @@ WEIGHTS = ("w1", "b1", "w2", "b2")
 
 
 def tensors_of(a: Mapping[str, Any], names: tuple[str, ...]) -> list[Any]:
-    """The features and the tensors of these names."""
+    """Return the features and the tensors of these names."""
     return [a["x"], *(a[name] for name in names)]
 
 
 def options_of(a: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    """The options of these names that are given."""
+    """Return the options of these names that are given."""
     return {name: a[name] for name in names if name in a}
 
 
@@ -43,7 +43,7 @@ def _hidden(xp: Any, a: Mapping[str, Any], activation: str) -> tuple[Any, Any]:
 
 
 def bias_in_the_sum(default: str) -> Formula:
-    """The formula with each bias as one more term of its sum."""
+    """Return the formula with each bias as one more term of its sum."""
 
     def formula(xp: Any, a: Mapping[str, Any]) -> list[Any]:
         _, h = _hidden(xp, a, a.get("activation", default))
@@ -53,7 +53,7 @@ def bias_in_the_sum(default: str) -> Formula:
 
 
 def bias_in_the_sum_vjp(default: str) -> Vjp:
-    """The gradient of that formula."""
+    """Return the gradient of that formula."""
 
     def vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
         activation = a.get("activation", default)
@@ -98,7 +98,7 @@ def work(s: Mapping[str, int]) -> float:
 
 
 def draw_widths(trial: Trial) -> tuple[tuple[int, ...], int, int, int]:
-    """The leading shape of the rows, and the widths of input, hidden layer and output: small most often."""
+    """Draw the leading shape of the rows, and the widths of input, hidden layer and output: small most often."""
     large = trial.sizes(RANGES, work, (("d", "o"),))
     if large is not None:
         return trial.axes(large["rows"]), large["d"], large["f"], large["o"]
@@ -106,7 +106,7 @@ def draw_widths(trial: Trial) -> tuple[tuple[int, ...], int, int, int]:
 
 
 def draw_mlp(trial: Trial) -> Arguments:
-    """Rows of any leading shape through any activation."""
+    """Draw rows of any leading shape through any activation."""
     return {**network(trial, *draw_widths(trial)), **trial.supported(trial.draw(_activation(None)))}
 
 

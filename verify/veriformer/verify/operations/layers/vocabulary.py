@@ -24,7 +24,7 @@ _RANGES: dict[str, tuple[int, int]] = {"rows": (1, 5000), "vocabulary": (1, 2**1
 def large_table(
     trial: Trial, kinds: Sequence[str] = KINDS, **ranges: tuple[int, int]
 ) -> tuple[tuple[int, ...], torch.Tensor] | None:
-    """The axes of the rows that are read or met, and a table [V, d], all drawn together; or None.
+    """Return the axes of the rows that are read or met, and a table [V, d], all drawn together; or None.
 
     Products, or one-hot rows: 64 products of a matrix cost as much as a score, and so do 8 entries.
     """

@@ -76,12 +76,12 @@ def _weights(trial: Trial) -> tuple[Observation, Observation]:
 
 
 def mean_square(w: torch.Tensor, variance: torch.Tensor) -> torch.Tensor:
-    """The mean of the squares, in units of the variance."""
+    """Return the mean of the squares, in units of the variance."""
     return w.double().square().mean() / variance
 
 
 def mean(w: torch.Tensor, variance: torch.Tensor) -> torch.Tensor:
-    """The mean, in units of the deviation."""
+    """Return the mean, in units of the deviation."""
     return w.double().mean() / variance.sqrt()
 
 
@@ -95,7 +95,7 @@ def _variance(trial: Trial) -> None:
 
 
 def share_below(w: torch.Tensor, variance: torch.Tensor, deviations: torch.Tensor) -> torch.Tensor:
-    """The share of weights below a number of deviations."""
+    """Return the share of weights below a number of deviations."""
     return (w.double() < deviations * variance.sqrt()).double().mean()
 
 
@@ -118,7 +118,7 @@ def like_signed(w: torch.Tensor, axis: torch.Tensor) -> torch.Tensor:
 
 
 def like_signed_across(w: torch.Tensor) -> torch.Tensor:
-    """The share of pairs, mirrored at the diagonal, of one sign."""
+    """Return the share of pairs, mirrored at the diagonal, of one sign."""
     i, j = torch.tril_indices(w.shape[0], w.shape[1], -1)
     return ((w[i, j] > 0) == (w[j, i] > 0)).double().mean()
 

@@ -66,7 +66,7 @@ class ModelExample(DrawnInputs):
         return noise.Spread(getattr(calls, way), given, self.subject.model(), moved, self.seed, coarse)
 
     def finite(self, outcome: Outcome) -> list[Floats]:
-        """The cells of an answer. Raises Violation where one is not finite."""
+        """Return the cells of an answer. Raises Violation where one is not finite."""
         name, parts = outcome.name, outcome.value if isinstance(outcome.value, list) else [outcome.value]
         if not all(isinstance(part, torch.Tensor) and part.is_floating_point() and part.ndim for part in parts):
             raise Violation(
@@ -142,7 +142,7 @@ class ModelExample(DrawnInputs):
             raise Violation(f"{what}: the results have shapes {shapes}", lines=[f"raise SystemExit({shapes!r})"])
 
     def bound(self, one: Answer, two: Answer, more: float = 0.0) -> Floats:
-        """The distance of each cell that rounding and an error known besides, ``more``, explain.
+        """Return the distance of each cell that rounding and an error known besides, ``more``, explain.
 
         Noise could only widen the bound: where the error known besides, or none at all, explains the distance, it is
         not measured.

@@ -23,19 +23,19 @@ class Answer:
     times: str = ""
 
     def row(self, cell: int) -> str:
-        """The expression of one of its cells in a script."""
+        """Return the expression of one of its cells in a script."""
         number = cell if self.some is None else int(self.some[cell])
         return f"{self.times}rows_of_result({self.outcome.name})[{number}]"
 
     def squares(self, runs: int) -> Floats:
-        """The mean squared deviation of every cell, over so many perturbed runs."""
+        """Return the mean squared deviation of every cell, over so many perturbed runs."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = self.noise.squares(runs)
         return found if self.some is None else found[self.some]
 
     def run(self, number: int) -> list[Floats]:
-        """The cells of one perturbed run."""
+        """Return the cells of one perturbed run."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = self.noise.run(number)

@@ -19,7 +19,7 @@ LOOKS = 5
 def decided(
     distance: Floats, squares: Callable[[int], Floats], *, more: float = 0.0, rate: float = ERROR_RATE
 ) -> Floats:
-    """The bound on every cell's distance, from as many perturbed runs as it takes to decide.
+    """Return the bound on every cell's distance, from as many perturbed runs as it takes to decide.
 
     squares: the mean squared noise of each cell over so many runs. more: a distance explained otherwise.
     """

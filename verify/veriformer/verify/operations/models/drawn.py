@@ -46,7 +46,7 @@ class DrawnInputs:
         return (ids + shift) % V
 
     def source(self, B: int | None = None) -> Given:
-        """The source of an encoder–decoder, of another length than the target."""
+        """Return the source of an encoder–decoder, of another length than the target."""
         ids = self.tokens(B, self.trial.draw(choice(4, 6, 3)))
         return {**self.subject.source(ids)}
 

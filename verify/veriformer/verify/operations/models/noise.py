@@ -188,7 +188,7 @@ def _narrows(name: str, args: Sequence[Any], result: Any) -> bool:
 
 @cache
 def _name(func: Any) -> str:
-    """The name of an operation without its overload; of one of higher order, which has no schema, nothing."""
+    """Return the name of an operation without its overload; of one of higher order, which has no schema, nothing."""
     return func._schema.name.split("::")[-1].rstrip("_") if hasattr(func, "_schema") else ""
 
 
@@ -251,7 +251,7 @@ class Spread:
         return self._ask(self._model)
 
     def squares(self, runs: int) -> Floats:
-        """The mean squared deviation of each cell from that of the model, over so many runs."""
+        """Return the mean squared deviation of each cell from that of the model, over so many runs."""
         for i in range(len(self._deviations), runs):
             pairs = zip(self.run(i), self._base, strict=True)
             squares = np.asarray([float(np.square(a - b).sum()) for a, b in pairs])

@@ -50,7 +50,7 @@ class Subject:
         return all(bool(calls.whole(model, ids, m, **source).isfinite().all()) for m in given)
 
     def model(self, dtype: torch.dtype | None = None) -> nn.Module:
-        """The model itself, in evaluation mode."""
+        """Return the model itself, in evaluation mode."""
         built: nn.Module = calls.build(self.target.implementation, self.operation, dtype or self.dtype)
         return built
 
@@ -73,7 +73,7 @@ class Subject:
         return found
 
     def source(self, ids: torch.Tensor) -> dict[str, torch.Tensor]:
-        """The source of an encoder–decoder; nothing for the others."""
+        """Return the source of an encoder–decoder; nothing for the others."""
         return {"source": ids} if self.operation == "seq2seq_lm" else {}
 
     def takes(self, *names: str) -> bool:
@@ -170,7 +170,7 @@ _SUBJECTS: dict[tuple[int, str], Subject] = {}
 
 
 def subject(target: Target, operation: str) -> Subject:
-    """The model of a target, made once in a process."""
+    """Return the model of a target, made once in a process."""
     key = id(target.implementation), operation
     if key not in _SUBJECTS:
         _SUBJECTS[key] = Subject(target, operation)

@@ -46,13 +46,13 @@ def _work(s: Mapping[str, int]) -> float:
 
 
 def draw_params(trial: Trial, rng: np.random.Generator, width: int | None = None) -> list[torch.Tensor]:
-    """w, b, and up to two parameters that the loss does not use."""
+    """Draw w, b, and up to two parameters that the loss does not use."""
     shapes = [(width or trial.draw(sizes(1, 4)),), (), *[(2, 3), ()][: trial.draw(sizes(0, 2))]]
     return [trial.tensor(rng.standard_normal(shape)) for shape in shapes]
 
 
 def draw_accumulation(trial: Trial) -> Arguments:
-    """Micro-batches from no token to many, seldom of one size, or none at all; sometimes large, or masked."""
+    """Draw micro-batches from no token to many, seldom of one size, or none at all; sometimes large, or masked."""
     kind = trial.draw(values())
     large = trial.sizes(_RANGES, _work)
     params = draw_params(trial, kind.rng, large["d"] if large else None)

@@ -22,7 +22,7 @@ from veriformer.verify.strategies import choice, values
 
 
 def draw_adam(trial: Trial) -> Arguments:
-    """A run with any options; without ε every gradient is away from 0, and nothing is added to it."""
+    """Draw a run with any options; without ε every gradient is away from 0, and nothing is added to it."""
     run = draw_run("adam", trial)
     return draw_adam_options(trial, run, (None, 0.5, 0.01, 1.0, 2.0))
 

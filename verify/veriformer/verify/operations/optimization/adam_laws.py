@@ -31,7 +31,7 @@ from veriformer.verify.strategies import choice, extent, sizes, values
 
 
 def draw_adaptive(trial: Trial, operation: OpInfo, *, decay: bool, steps: int = 8) -> dict[str, Any]:
-    """A run of two parameters with gradients that are nowhere near zero."""
+    """Draw a run of two parameters with gradients that are nowhere near zero."""
     rng = trial.draw(values()).rng
     T = trial.draw(sizes(1, steps))
     params = [trial.tensor(rng.choice([0.0, 1.0]) * rng.standard_normal(shape)) for shape in ((2,), (3, 1))]
@@ -156,7 +156,7 @@ def _step_bound(operation: OpInfo) -> Callable[[Trial], None]:
 
 
 def _longest(betas: tuple[float, float], T: int) -> Floats:
-    """The longest steps 1 to T in units of the learning rate, computed in float64 and so a little longer."""
+    """Return the longest steps 1 to T in units of the learning rate, computed in float64 and so a little longer."""
     (beta_1, beta_2), k = betas, np.arange(T)
     ratios = ((1 - beta_1) * beta_1**k) ** 2 / ((1 - beta_2) * beta_2**k)
     longest = np.sqrt(np.cumsum(ratios) * (1 - beta_2 ** (k + 1))) / (1 - beta_1 ** (k + 1))
@@ -175,7 +175,7 @@ def _eps(operation: OpInfo) -> Callable[[Trial], None]:
 
 
 def laws_of_adam(operation: OpInfo) -> tuple[Check, ...]:
-    """The laws that Adam and AdamW keep."""
+    """Return the laws that Adam and AdamW keep."""
     return (
         *laws_of_optimizers(operation),
         *over((operation,), "long_run", _long_run, effort=0.75),

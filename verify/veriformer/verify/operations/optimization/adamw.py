@@ -27,7 +27,7 @@ from veriformer.verify.strategies import choice, values
 
 
 def draw_adamw(trial: Trial) -> Arguments:
-    """A run with any options; without ε every gradient is away from 0."""
+    """Draw a run with any options; without ε every gradient is away from 0."""
     return draw_adam_options(trial, draw_run("adamw", trial), (0.1, None, 0.0, 1.0, 2.0))
 
 

@@ -26,7 +26,7 @@ from veriformer.verify.strategies import choice, sizes, values
 
 
 def draw_noam(trial: Trial) -> Arguments:
-    """Steps around the end of the warmup."""
+    """Draw steps around the end of the warmup."""
     rng = trial.draw(values()).rng
     warm = int(rng.choice([1, 2, 3, 5, 16, 100, 4000]))
     width = int(rng.choice([512, 1, 2, 3, 64, 768]))

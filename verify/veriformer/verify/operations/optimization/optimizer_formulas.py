@@ -32,7 +32,7 @@ def accumulated(xp: Any, velocity: Any, gradient: Any, beta: float) -> Any:
 
 
 def _run(xp: Any, a: Mapping[str, Any], states: list[Any], step: Step, theta: Callable[[Any], Any]) -> list[Any]:
-    """The parameters after each step, [steps, *shape] each."""
+    """Return the parameters after each step, [steps, *shape] each."""
     steps, missing = a["grads"][0].shape[0], a.get("missing", ())
     values: list[list[Any]] = [[] for _ in a["params"]]
     for t in range(steps):

@@ -201,7 +201,7 @@ def _half_precision(operation: OpInfo, trial: Trial) -> None:
 
 
 def laws_of_optimizers(operation: OpInfo) -> tuple[Check, ...]:
-    """The laws that every optimizer keeps."""
+    """Return the laws that every optimizer keeps."""
     halves = partial(_half_precision, operation)
     return (
         *over((operation,), "resume", _resume, effort=0.5),

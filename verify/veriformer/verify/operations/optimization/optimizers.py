@@ -24,7 +24,7 @@ _RUNS = ("varied", "constant", "fading", "with zeros", "alternating")
 
 
 def gradients(trial: Trial, kind: Values, i: int, steps: int, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """The gradients of one parameter: of one size or fading, constant, alternating or zero at some steps."""
+    """Return the gradients of one parameter: of one size or fading, constant, alternating or zero at some steps."""
     rng = np.random.default_rng([kind.seed, 2, i])
     g = kind.array(steps, *(shape or (1,))).reshape(steps, *shape) + 0.25 * rng.standard_normal((steps, *shape))
     run = _RUNS[rng.integers(len(_RUNS))]
@@ -89,7 +89,7 @@ def moderate(trial: Trial, shape: tuple[int, ...], rng: np.random.Generator) -> 
 
 
 def draw_adam_options(trial: Trial, run: dict[str, Any], decays: tuple[float | None, ...]) -> Arguments:
-    """Adam's options on a run that has gradients to fit them."""
+    """Draw Adam's options on a run that has gradients to fit them."""
     run |= trial.option("betas", None, (0.5, 0.75), (0.0, 0.99), (0.9, 0.0), (0.95, 0.9))
     run |= trial.option("eps", None, 1e-3, 0.1, 0.0)
     rng = trial.draw(values()).rng
@@ -179,7 +179,7 @@ def decay_place(claims: Claims) -> dict[str, Any]:
 
 
 def record_of(name: str, draw: Callable[[Trial], Arguments], *forms: Formula, **rest: Any) -> OpInfo:
-    """The record of an optimizer; forms: its formula, written in one way or more."""
+    """Return the record of an optimizer; forms: its formula, written in one way or more."""
     return OpInfo(
         name=name,
         sample=draw,

@@ -37,12 +37,12 @@ def lengths(rng: np.random.Generator) -> tuple[int, int]:
 
 
 def warmup_arguments(schedule: str, step: Sequence[int], max_lr: float, warmup_steps: int) -> dict[str, Any]:
-    """The arguments of a warmup as a record takes them."""
+    """Return the arguments of a warmup as a record takes them."""
     return {"step": tuple(step), "schedule": schedule, "max_lr": max_lr, "warmup_steps": warmup_steps}
 
 
 def _rates(formula: Callable[..., Any]) -> Formula:
-    """The rates of all steps. Where it is claimed, the first step of the warmup counts as step one."""
+    """Return the rates of all steps. Where it is claimed, the first step of the warmup counts as step one."""
 
     def rates(xp: Any, a: Mapping[str, Any]) -> list[Any]:
         options = {key: a[key] for key in ("max_lr", "warmup_steps", "total_steps", "d_model") if key in a}
@@ -84,7 +84,7 @@ def _double(trial: Trial, arguments: Arguments, part: int) -> torch.dtype:
 
 
 def record_of(name: str, draw: Callable[[Trial], Arguments], formula: Callable[..., Any], **rest: Any) -> OpInfo:
-    """The record of a schedule."""
+    """Return the record of a schedule."""
     return OpInfo(name=name, sample=draw, formulas=(_rates(formula),), result_dtype=_double, dtypes=("fp64",), **rest)
 
 
@@ -102,12 +102,12 @@ def quadrupled(rates: torch.Tensor) -> torch.Tensor:
 
 
 def rates_of(trial: Trial, operation: OpInfo, arguments: Arguments) -> tuple[Observation, Reference]:
-    """The rates that a call gives, and what they must be."""
+    """Return the rates that a call gives, and what they must be."""
     return trial.call(arguments).result, operation.exact(trial, arguments)[0]
 
 
 def slope_bounds(reference: Reference) -> Floats:
-    """The bounds of differences of neighbouring rates."""
+    """Return the bounds of differences of neighbouring rates."""
     return np.asarray(reference.bound[1:] + reference.bound[:-1])
 
 

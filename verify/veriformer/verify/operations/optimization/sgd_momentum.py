@@ -26,7 +26,7 @@ from veriformer.verify.targets.claims import Claims
 
 
 def draw_sgd_momentum(trial: Trial) -> Arguments:
-    """A run with any β, 0 among them."""
+    """Draw a run with any β, 0 among them."""
     return draw_run("sgd_momentum", trial) | trial.option("beta", None, 0.5, 0.99, 0.0)
 
 

@@ -31,7 +31,7 @@ from veriformer.verify.strategies import choice, sizes, values
 
 
 def draw_warmup(trial: Trial) -> Arguments:
-    """Steps around the end of the warmup."""
+    """Draw steps around the end of the warmup."""
     rng = trial.draw(values()).rng
     warm, _ = lengths(rng)
     return warmup_arguments("warmup", steps_around(rng, warm), trial.draw(choice(*RATES)), warm)

@@ -34,7 +34,7 @@ from veriformer.verify.strategies import choice, sizes, values
 
 
 def draw_warmup_cosine(trial: Trial) -> Arguments:
-    """Steps around the end of the warmup and of the training."""
+    """Draw steps around the end of the warmup and of the training."""
     rng = trial.draw(values()).rng
     warm, total = lengths(rng)
     steps = steps_around(rng, warm, total, (warm + total) // 2)
@@ -56,7 +56,7 @@ WARMUP_COSINE = record_of(
 
 
 def mirrored(rates: torch.Tensor) -> torch.Tensor:
-    """The sums of the first rate and the last, the second and the last but one, and so on."""
+    """Return the sums of the first rate and the last, the second and the last but one, and so on."""
     return rates + rates.flip(0)
 
 

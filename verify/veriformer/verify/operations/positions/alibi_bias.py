@@ -33,7 +33,7 @@ def _entries(s: Mapping[str, int]) -> float:
 
 
 def draw_bias(trial: Trial) -> Arguments:
-    """Lengths from 0, either the longer."""
+    """Draw lengths from 0, either the longer."""
     large = trial.sizes({"num_heads": (1, 130), "n_q": (1, 2000), "n_k": (1, 8000)}, _entries)
     if large is not None:
         return large
@@ -66,7 +66,7 @@ def _last_query(trial: Trial) -> None:
 
 
 def second_steps(bias: torch.Tensor) -> torch.Tensor:
-    """Second differences along the keys, in float64."""
+    """Return second differences along the keys, in float64."""
     return bias.double().diff(dim=-1).diff(dim=-1)
 
 

@@ -36,7 +36,7 @@ ALIBI_SLOPES = OpInfo(
 
 # ALiBi
 def step_ratios(m: torch.Tensor) -> torch.Tensor:
-    """Each slope less the one before times the first, and the last less 1/256, in float64."""
+    """Return each slope less the one before times the first, and the last less 1/256, in float64."""
     m = m.double()
     return torch.cat((m[1:] - m[:-1] * m[0], m[-1:] - 2.0**-8))
 
@@ -50,7 +50,7 @@ def _geometric(trial: Trial) -> None:
 
 
 def joined(m: torch.Tensor, below: torch.Tensor, above: torch.Tensor) -> torch.Tensor:
-    """Slopes, less those of the power below and every other one of the power above, in float64."""
+    """Return slopes, less those of the power below and every other one of the power above, in float64."""
     wanted = torch.cat((below, above[::2]))[: m.shape[0]]
     return m.double() - wanted.double()
 

@@ -26,7 +26,7 @@ def _sinusoidal(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 
 
 def draw_sinusoidal(trial: Trial) -> Arguments:
-    """Any number of positions, also none, of an even width."""
+    """Draw any number of positions, also none, of an even width."""
     large = trial.sizes({"positions": (1, 10000), "pairs": (1, 500)}, lambda s: 4 * s["positions"] * s["pairs"])
     n, d = trial.draw(sizes(0, 9)), trial.draw(choice(4, 2, 6, 8, 10))
     n, d = (n, d) if large is None else (large["positions"], 2 * large["pairs"])
@@ -63,7 +63,7 @@ def _encoding(trial: Trial) -> tuple[Observation, Reference]:
 
 
 def unturned(pe: torch.Tensor, turned: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
-    """Rows k later, less the rows turned by what row k holds, in float64."""
+    """Return rows k later, less the rows turned by what row k holds, in float64."""
     s, c = pe.double()[:, 0::2], pe.double()[:, 1::2]
     s_k, c_k = s[int(k)], c[int(k)]
     later = turned.double()
@@ -88,13 +88,13 @@ def _shift(trial: Trial) -> None:
 
 
 def gram_steps(pe: torch.Tensor) -> torch.Tensor:
-    """Inner products of rows, less those of the rows after them, in float64."""
+    """Return inner products of rows, less those of the rows after them, in float64."""
     products = pe.double() @ pe.double().mT
     return products[1:, 1:] - products[:-1, :-1]
 
 
 def squared_lengths(pe: torch.Tensor) -> torch.Tensor:
-    """The sums of squares of rows, in float64."""
+    """Return the sums of squares of rows, in float64."""
     return pe.double().square().sum(-1)
 
 

@@ -39,7 +39,7 @@ def _by_logarithm(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 
 
 def draw_buckets(trial: Trial) -> Arguments:
-    """Relative positions near zero, at the edges of buckets, and far beyond the last."""
+    """Draw relative positions near zero, at the edges of buckets, and far beyond the last."""
     options = trial.option("bidirectional", None, False, True)
     step = 2 if options.get("bidirectional", True) else 1
     if trial.draw(choice(False, True, True)) and trial.offers("num_buckets"):

@@ -19,7 +19,7 @@ from veriformer.verify.strategies import axis_of, choice, shapes, sizes, values,
 
 
 def axis_in(a: Mapping[str, Any]) -> int:
-    """The axis of a call, the last where it names none."""
+    """Return the axis of a call, the last where it names none."""
     return int(a.get("dim", -1))
 
 
@@ -107,7 +107,7 @@ def bulk_shape(trial: Trial, width: tuple[int, int] = (32, 3000)) -> tuple[int, 
 
 
 def loud(trial: Trial, z: torch.Tensor, axis: int = -1) -> torch.Tensor:
-    """The scores as they are, or with the largest of each row at 1000, which e^z cannot hold."""
+    """Return the scores as they are, or with the largest of each row at 1000, which e^z cannot hold."""
     if not trial.draw(choice(False, False, True)):
         return z
     size = z.abs().where(z.isfinite(), -torch.inf)

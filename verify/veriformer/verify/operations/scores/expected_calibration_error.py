@@ -73,7 +73,7 @@ def _work(s: Mapping[str, int]) -> float:
 
 
 def draw_calibration(trial: Trial) -> Arguments:
-    """Samples on any number of axes, bins of which some are empty, confidences of 0 and 1."""
+    """Draw samples on any number of axes, bins of which some are empty, confidences of 0 and 1."""
     bins = trial.draw(choice(None, 2, None, 1, 4, None, 8, 10, 3, 7, 256))
     most = 2 ** min(8, trial.format.precision - 2)  # of more bins the dtype does not tell the middles
     large = trial.sizes({"rows": (1, 20000), "classes": (1, 3000), "bins": (1, most)}, _work)

@@ -40,7 +40,7 @@ def of_itself(loss: torch.Tensor) -> torch.Tensor:
 
 
 def of_its_logarithm(perplexity: torch.Tensor) -> torch.Tensor:
-    """The logarithm of a perplexity in whole eights."""
+    """Return the logarithm of a perplexity in whole eights."""
     return (perplexity.double().log() / 8).round()
 
 

@@ -73,7 +73,7 @@ LOGSUMEXP = OpInfo(
 
 
 def less(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """a − b in float64."""
+    """Return a − b in float64."""
     return a.double() - b.double()
 
 

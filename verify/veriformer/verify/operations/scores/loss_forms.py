@@ -23,7 +23,7 @@ def loss(
     label_smoothing: float = 0.0,
     reduction: str = "mean",
 ) -> Any:
-    """The loss by the log-sum-exp; arguments as in the spec's formula."""
+    """Return the loss by the log-sum-exp; arguments as in the spec's formula."""
     counted, y, hit = _masses(xp, logits, target, ignore_index, label_smoothing)
     z = xp.where(counted[..., None], logits, 0)
     total = _log_total(xp, z)

@@ -115,7 +115,7 @@ def _visible(trial: Trial) -> None:
 
 
 def averaged(counts: torch.Tensor, *parts: torch.Tensor) -> torch.Tensor:
-    """Σ count · loss / Σ count over parts, in float64."""
+    """Return Σ count · loss / Σ count over parts, in float64."""
     return (counts * torch.stack([part.double() for part in parts])).sum() / counts.sum()
 
 

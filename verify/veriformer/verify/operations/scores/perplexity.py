@@ -108,7 +108,7 @@ def _counted(trial: Trial) -> None:
 
 
 def weighted(counts: torch.Tensor, *parts: torch.Tensor) -> torch.Tensor:
-    """Σ count · log perplexity over parts, in float64."""
+    """Return Σ count · log perplexity over parts, in float64."""
     return (counts * torch.stack([part.double() for part in parts]).log()).sum()
 
 

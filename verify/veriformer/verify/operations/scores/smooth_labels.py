@@ -35,7 +35,7 @@ def _blended(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 
 
 def draw_smoothing(trial: Trial, least_rank: int = 0) -> Arguments:
-    """Targets of rank up to 3, from one class up, with no, some and nothing but smoothing."""
+    """Draw targets of rank up to 3, from one class up, with no, some and nothing but smoothing."""
     large = trial.rows(number=(1, 2000))
     lead, V = (large[:-1], large[-1]) if large else (trial.draw(leading_shapes(3)), trial.draw(choice(3, 2, 5, 7, 1)))
     lead = lead if len(lead) >= least_rank else (2,) * least_rank

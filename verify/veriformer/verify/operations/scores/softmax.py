@@ -121,7 +121,7 @@ def _jacobian(trial: Trial) -> None:
 
 
 def gathered(x: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
-    """The entries of the last axis in another order."""
+    """Return the entries of the last axis in another order."""
     return x[..., order]
 
 

@@ -14,7 +14,7 @@ from veriformer.verify.strategies import values
 
 
 def draw_rows(trial: Trial, least: int = 1) -> tuple[np.random.Generator, Arguments]:
-    """Rows of logits with class targets, and a generator for more."""
+    """Draw rows of logits with class targets, and a generator for more."""
     n, vocabulary = few_rows(trial, least, small=trial.dtype_name == "fp16")  # as in targets.py
     kind = trial.draw(values())
     target = classes(kind.rng, (n,), vocabulary)
@@ -22,7 +22,7 @@ def draw_rows(trial: Trial, least: int = 1) -> tuple[np.random.Generator, Argume
 
 
 def interpolated(plain: torch.Tensor, uniform: torch.Tensor, alpha: torch.Tensor) -> torch.Tensor:
-    """(1 − α) of one and α of the other in float64."""
+    """Return (1 − α) of one and α of the other in float64."""
     return (1 - alpha) * plain.double() + alpha * uniform.double()
 
 

@@ -21,12 +21,12 @@ IGNORE_INDEX = -100
 
 
 def options_of(a: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments that are neither logits nor target."""
+    """Return the arguments that are neither logits nor target."""
     return {key: value for key, value in a.items() if key not in ("logits", "target")}
 
 
 def loss_by_total(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    """The loss, its logarithm taken of the total."""
+    """Return the loss, its logarithm taken of the total."""
     return [loss_forms.loss(xp, a["logits"], a["target"], **options_of(a))]
 
 
@@ -80,7 +80,7 @@ def _counted_target(rng: np.random.Generator, lead: tuple[int, ...], vocabulary:
 
 
 def draw_perplexity(trial: Trial) -> Arguments:
-    """Logits and class targets, some of them ignored, at least one counted."""
+    """Draw logits and class targets, some of them ignored, at least one counted."""
     rng, logits = _drawn_logits(trial)
     vocabulary = logits.shape[-1]
     options = _ignore_index(trial, vocabulary)

@@ -51,7 +51,7 @@ def _vjp(softmax_vjp: Vjp) -> Vjp:
 
 
 def draw_temperature(trial: Trial, least_rank: int = 0) -> Arguments:
-    """Scores of rank up to 4, some at −∞, and temperatures on both sides of 1."""
+    """Draw scores of rank up to 4, some at −∞, and temperatures on both sides of 1."""
     large = trial.rows(least_rank=least_rank)
     lead = trial.draw(leading_shapes(3, 3)) if large is None else large[:-1]
     lead = lead if len(lead) >= least_rank else (2,) * least_rank

@@ -43,19 +43,19 @@ def _ability(reason: str) -> Callable[[Callable[[Subject], bool]], Applies]:
 
 @_ability("")
 def always(one: Subject) -> bool:
-    """In every dtype in which it takes a step."""
+    """Return True: the laws apply in every dtype in which the optimizer takes a step."""
     return True
 
 
 @_ability("parameters do not take the steps among others that they take alone")
 def is_separate(one: Subject) -> bool:
-    """Each parameter is its own affair."""
+    """Return whether parameters are stepped independently of one another."""
     return one.separate
 
 
 @_ability("its steps draw random numbers, which go to parameters in their order")
 def is_certain(one: Subject) -> bool:
-    """Nothing is drawn."""
+    """Return whether steps draw no random numbers."""
     return not one.draws
 
 
@@ -73,20 +73,20 @@ def has_group_options(one: Subject) -> bool:
 
 @_ability("its step takes no closure")
 def has_closure(one: Subject) -> bool:
-    """A step may be given a closure."""
+    """Return whether a step may be given a closure."""
     parameters = inspect.signature(one.built.step).parameters.values()
     return any(p.name == "closure" or p.kind is p.VAR_POSITIONAL for p in parameters)
 
 
 @_ability("it has one way of computing a step: none of foreach, fused and capturable is offered here")
 def has_variants(one: Subject) -> bool:
-    """There are several ways of computing a step."""
+    """Return whether there are several ways of computing a step."""
     return bool(one.variants)
 
 
 @_ability("its groups have no rate that steers every step")
 def has_rate(one: Subject) -> bool:
-    """The rate of its groups can be changed."""
+    """Return whether the rate of a group can be changed."""
     return one.steers
 
 
@@ -98,7 +98,7 @@ def has_maximize(one: Subject) -> bool:
 
 @_ability("plain runs with gradients 8 times as large are neither the same nor 8 times as large")
 def has_family(one: Subject) -> bool:
-    """Its steps do not change with the gradients' scale, or change in proportion."""
+    """Return whether steps are invariant to the gradients' scale, or proportional to it."""
     return bool(one.family)
 
 

@@ -130,7 +130,8 @@ class OptimizerExample:
             ) from violation
 
     def _spread(self, given: Given, order: Sequence[int]) -> Callable[[int], Floats]:
-        """The mean squared noise of each parameter's run, over so many runs with errors of a roundoff."""
+        """Return a function of the number of runs: the mean squared noise of each parameter under errors of a
+        roundoff."""
         make = self.subject.make
 
         def way(target: Any, **asked: Any) -> list[torch.Tensor]:

@@ -192,7 +192,7 @@ _SUBJECTS: dict[tuple[int, torch.dtype], Subject] = {}
 
 
 def subject(target: Target, dtype: torch.dtype) -> Subject:
-    """The optimizer of a target, looked at once in a process."""
+    """Return the optimizer of a target, looked at once in a process."""
     key = id(target.implementation), dtype
     if key not in _SUBJECTS:
         _SUBJECTS[key] = Subject(target, dtype)

@@ -44,7 +44,7 @@ Ranges = Mapping[str, tuple[int, int]]
 def large_shape(
     trial: Trial, within: Ranges = RANGES, *, diagonal: bool = False, **ranges: tuple[int, int]
 ) -> Shape | None:
-    """Sizes drawn together, within other ranges where these are given, or None; diagonal: values as wide as keys."""
+    """Draw the sizes of all axes together, within other ranges if given, or None; diagonal: values as wide as keys."""
     chosen = {**RANGES, **within, **ranges}
     if diagonal:
         del chosen["d_v"]
@@ -57,7 +57,7 @@ def large_shape(
 
 
 def draw_shape(trial: Trial, within: Ranges = RANGES, *, diagonal: bool = False, **ranges: tuple[int, int]) -> Shape:
-    """Small sizes most often; heads are a multiple of groups. Large ones are as in ``large_shape``."""
+    """Draw small sizes most often; heads are a multiple of groups. Large ones are as in ``large_shape``."""
     large = large_shape(trial, within, diagonal=diagonal, **ranges)
     if large is not None:
         return supported_shape(trial, large)
@@ -82,19 +82,19 @@ def supported_shape(trial: Trial, shape: Shape) -> Shape:
 
 
 def draw_tensors(trial: Trial, shape: Shape, kinds: Sequence[str] = KINDS) -> dict[str, torch.Tensor]:
-    """Queries, keys and values of this shape, each of a kind of its own."""
+    """Draw queries, keys and values of this shape, each of a kind of its own."""
     b, h, groups, n_q, n_k, d_k, d_v = shape
     axes = {"q": (b, h, n_q, d_k), "k": (b, groups, n_k, d_k), "v": (b, groups, n_k, d_v)}
     return {name: trial.tensor(trial.draw(values(kinds)).array(*axes[name])) for name in axes}
 
 
 def broadcastable() -> st.SearchStrategy[tuple[bool, ...] | None]:
-    """The axes of a mask or bias; None leaves it out."""
+    """Return a strategy for the axes of a mask or bias; None leaves it out."""
     return maybe(axes_of_scores())
 
 
 def stretched(axes: tuple[bool, ...], full: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape that has these axes full and the others 1, aligned to the right."""
+    """Return the shape that has these axes full and the others 1, aligned to the right."""
     return tuple(n if whole else 1 for whole, n in zip(axes, full[len(full) - len(axes) :], strict=True))
 
 
@@ -115,7 +115,7 @@ def every_row_sees(trial: Trial, shape: Shape, arguments: Mapping[str, Any]) -> 
 
 
 def draw_causal(trial: Trial, shape: Shape) -> dict[str, Any]:
-    """Causal or not, with a window or without."""
+    """Draw causality, with a window or without, or none."""
     if not trial.draw(st.booleans()) and trial.supports("the default of is_causal"):
         return {}
     window = trial.draw(maybe(sizes(1, shape[4] + 1)))
@@ -125,7 +125,7 @@ def draw_causal(trial: Trial, shape: Shape) -> dict[str, Any]:
 
 
 def draw_hiding(trial: Trial, shape: Shape, rng: np.random.Generator) -> dict[str, Any]:
-    """Causality, a mask, or both; two keys at least."""
+    """Draw causality, a mask, or both; at least two keys."""
     b, _, _, _, n_k, _, _ = shape
     causal = draw_causal(trial, shape)
     alone = trial.draw(choice(False, True, False))
@@ -139,7 +139,7 @@ def draw_hiding(trial: Trial, shape: Shape, rng: np.random.Generator) -> dict[st
 
 
 def draw_mask(trial: Trial, shape: Shape, chosen: Mapping[str, Any], axes: tuple[bool, ...] | None) -> dict[str, Any]:
-    """A mask of these axes beside what was chosen before; rows that would see nothing see all."""
+    """Draw a mask of these axes beside what was chosen before; rows that would see nothing see all."""
     if axes is None:
         return {}
     rng = trial.draw(values()).rng
@@ -154,7 +154,7 @@ def draw_mask(trial: Trial, shape: Shape, chosen: Mapping[str, Any], axes: tuple
 
 
 def _hole_free(rng: np.random.Generator, drawn: tuple[int, ...], n_k: int) -> NDArray[np.bool_]:
-    """A mask that hides the first keys or the last ones of each row: with a window others may be read in two ways."""
+    """Draw a mask that hides the first or the last keys of each row: with a window, others may be read in two ways."""
     edge = rng.integers(0, n_k + 1, (*drawn[:-1], 1))
     j = np.arange(drawn[-1])
     return np.asarray(j >= edge if rng.random() < 0.5 else j < edge)
@@ -197,7 +197,7 @@ def with_nothing_left_out(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def draw_attention(trial: Trial) -> Arguments:
-    """A call with any options at once."""
+    """Draw a call with any options at once."""
     shape = draw_shape(trial)
     options = draw_options(trial, shape)
     options = with_nothing_left_out(options) if trial.draw(choice(False, False, False, True)) else options

@@ -61,7 +61,7 @@ def _empty_row(trial: Trial) -> None:
 
 
 def _draw_empty_rows(trial: Trial) -> tuple[Shape, dict[str, Any]]:
-    """Calls in which some query sees nothing: hidden by a mask, by a bias, by causality, or for want of keys."""
+    """Draw calls in which some query sees nothing: hidden by a mask, by a bias, by causality, or for want of keys."""
     b, h, groups, n_q, n_k, d_k, d_v = draw_shape(trial)
     why = trial.draw(choice("mask", "causal and mask", "bias", "causal", "no keys", "causal and mask", "bias"))
     if why.startswith("causal") and trial.claims.convention("causal.alignment") == "bottom-right":

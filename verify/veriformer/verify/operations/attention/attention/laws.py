@@ -136,7 +136,7 @@ def _grouped_is_copied(trial: Trial) -> None:
 
 
 def gathered(x: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
-    """The rows of the last but one axis in another order."""
+    """Return the rows of the last but one axis in another order."""
     return x[..., order, :]
 
 
@@ -172,7 +172,7 @@ def _key_shift(trial: Trial) -> None:
 
 
 def summed_keys(x: torch.Tensor) -> torch.Tensor:
-    """The sum over keys in float64."""
+    """Return the sum over keys in float64."""
     return x.double().sum(-2)
 
 
@@ -240,7 +240,7 @@ def _convexity(trial: Trial) -> None:
 
 
 def combined(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """2 a − b in float64."""
+    """Return 2 a − b in float64."""
     return 2.0 * a.double() - b.double()
 
 

@@ -18,7 +18,7 @@ from veriformer.verify.strategies import choice, extent, sizes, values
 
 
 def filled(xp: Any, a: Mapping[str, Any], stored: Any = lambda xp, x: x) -> spec.Cache:
-    """The spec's cache after all that comes before the new tokens."""
+    """Return the spec's cache after all that comes before the new tokens."""
     k_new = xp.asarray(a["k_new"])
     b, groups, _, d = k_new.shape
     cache = spec.kv_cache(xp, b, groups, a["max_length"], d, window=a.get("window"))
@@ -48,7 +48,7 @@ def _attention_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
 
 
 def draw_cached(trial: Trial) -> Arguments:
-    """A past or none, a window or none, scale and soft-cap."""
+    """Draw a past or none, a window or none, scale and soft-cap."""
     a = draw_call(trial)
     given = {"window": draw_part(trial, a["max_length"], 8)} if trial.draw(choice(False, True)) else {}
     scale = trial.option("scale", None, 1.0, 0.3, -0.7, 0.0)

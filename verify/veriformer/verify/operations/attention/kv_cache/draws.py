@@ -19,7 +19,7 @@ from veriformer.verify.strategies import KINDS, choice, extent, sizes, values, w
 def draw_rows(
     trial: Trial, axes: tuple[int, int, int], chunks: Sequence[int], kinds: Sequence[str] = KINDS
 ) -> list[Any]:
-    """Keys and values [B, G, n, d] for each chunk, in turn; axes are B, G, d."""
+    """Draw keys and values [B, G, n, d] for each chunk, in turn; axes are B, G, d."""
     b, g, d = axes
     n = sum(chunks)
     whole = [trial.tensor(trial.draw(values(tuple(kinds))).array(b, g, n, d)) for _ in "kv"]
@@ -28,7 +28,7 @@ def draw_rows(
 
 
 def sized(trial: Trial, axes: tuple[int, int, int], max_length: int) -> dict[str, Any]:
-    """The arguments that make a cache for rows of these axes B, G, d."""
+    """Return the arguments that make a cache for rows of these axes B, G, d."""
     b, g, d = axes
     a = {"batch": b, "num_kv_heads": g, "max_length": max_length, "head_dim": d}
     return a if trial.dtype is torch.float32 and trial.draw(choice(True, False)) else {**a, "dtype": trial.dtype}
@@ -52,12 +52,12 @@ _SHOWN = 0.5
 
 
 def draw_axes(trial: Trial) -> Axes:
-    """Small B, G, d of a cache."""
+    """Draw small B, G, d of a cache."""
     return trial.draw(sizes(1, 3)), trial.draw(sizes(1, 3)), trial.draw(widths(5))
 
 
 def draw_extent(trial: Trial, small: st.SearchStrategy[int], **ranges: tuple[int, int]) -> tuple[Axes, int]:
-    """B, G, d, and how many tokens: as many as this strategy draws, or drawn together with the axes."""
+    """Draw B, G, d, and how many tokens: as many as this strategy draws, or drawn together with the axes."""
     chosen = {**RANGES, **ranges}
     found = trial.sizes(chosen, lambda s: _SHOWN * s["batch"] * s["groups"] * s["d"] * s["length"])
     if found is None:
@@ -67,7 +67,7 @@ def draw_extent(trial: Trial, small: st.SearchStrategy[int], **ranges: tuple[int
 
 
 def draw_part(trial: Trial, whole: int, few: int) -> int:
-    """A number of tokens of a whole: a few, or any, where the whole is more."""
+    """Draw a number of tokens of a whole: a few, or any, where the whole is more."""
     return trial.draw(extent(1, whole) if whole > 2 * few else sizes(1, few))
 
 
@@ -128,6 +128,6 @@ def _work(s: Mapping[str, int]) -> float:
 
 
 def draw_pages(trial: Trial, length: int) -> list[int]:
-    """The chunks in which so many rows come: all at once or in two, then token by token."""
+    """Draw the chunks in which so many rows come: all at once or in two, then token by token."""
     cut, single = min(length, trial.draw(choice(0, 1, length // 2))), trial.draw(sizes(0, 2))
     return [n for n in (length - cut, cut) if n] + [1] * single

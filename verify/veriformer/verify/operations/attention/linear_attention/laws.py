@@ -98,7 +98,7 @@ def _convexity(trial: Trial) -> None:
 
 
 def combined(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """2 a − b in float64."""
+    """Return 2 a − b in float64."""
     return 2.0 * a.double() - b.double()
 
 

@@ -51,7 +51,7 @@ def draw_shape(trial: Trial, ranges: Mapping[str, tuple[int, int]] = RANGES, *, 
 
 
 def draw_tensors(trial: Trial, shape: Shape, kinds: Sequence[str] = KINDS) -> dict[str, torch.Tensor]:
-    """Queries, keys and values of this shape, each of a kind of its own."""
+    """Draw queries, keys and values of this shape, each of a kind of its own."""
     b, h, n_q, n_k, d, d_v = shape
     axes = {"q": (b, h, n_q, d), "k": (b, h, n_k, d), "v": (b, h, n_k, d_v)}
     return {name: trial.tensor(trial.draw(values(tuple(kinds))).array(*axes[name])) for name in axes}

@@ -59,7 +59,7 @@ RANGES: dict[str, tuple[int, int]] = {
 
 
 def _shape(s: Mapping[str, int]) -> Shape:
-    """The shape of sizes by their names in ``RANGES``."""
+    """Return the shape of sizes by their names in ``RANGES``."""
     b, n, d, groups, repeats, *rest = (s[name] for name in RANGES if name in s)
     return Shape(b, n, d, groups * repeats, groups, *rest)
 
@@ -106,7 +106,7 @@ def _supported(trial: Trial, shape: Shape) -> Shape:
 
 
 def draw_tensors(trial: Trial, shape: Shape, kinds: Sequence[str] = KINDS) -> dict[str, torch.Tensor]:
-    """Tokens, weights and, where there is one, the context, each of a kind of its own."""
+    """Draw tokens, weights and, where there is one, the context, each of a kind of its own."""
     c = shape.d if shape.c is None else shape.c
     axes: dict[str, tuple[int, ...]] = {
         "x": (shape.b, shape.n, shape.d),
@@ -126,13 +126,13 @@ def _sized(trial: Trial, kind: Values, name: str, axes: tuple[int, ...]) -> torc
 
 
 def counts(trial: Trial, shape: Shape) -> dict[str, Any]:
-    """The numbers of heads; that of key heads may be left out where it is the same."""
+    """Return the numbers of heads; that of key heads may be left out where it is the same."""
     alike = shape.groups == shape.heads and (trial.draw(st.booleans()) or not trial.offers("num_kv_heads"))
     return {"num_heads": shape.heads} | ({} if alike else {"num_kv_heads": shape.groups})
 
 
 def draw_mask(trial: Trial, b: int, n: int, *, dtype: torch.dtype = torch.bool) -> torch.Tensor:
-    """Real tokens and padding, at least one of them real in every row."""
+    """Draw real tokens and padding, at least one of them real in every row."""
     rng = trial.draw(values()).rng
     real = rng.random((b, n)) < 0.6
     real[range(b), rng.integers(0, n, b)] = True
@@ -147,7 +147,7 @@ def draw_multi_head(
     n: tuple[int, int] = RANGES["n"],
     m: tuple[int, int] = RANGES["m"],
 ) -> Arguments:
-    """Self-attention or cross-attention, causal where every query sees a key, a mask on a context.
+    """Draw self-attention or cross-attention, causal where every query sees a key, a mask on a context.
 
     Where nothing is judged but how it is called, a mask over the tokens of self-attention too: rows of its own judge
     that, at real tokens alone.

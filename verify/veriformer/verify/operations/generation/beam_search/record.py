@@ -26,7 +26,7 @@ _WEIGHTS = ((1, 2, 3, 4, 5), (1, 1, 2, 9, 30), (0, 1, 2, 9), (0, 0, 1, 3, 8), (1
 
 
 def draw_search(trial: Trial, *, penalties: tuple[float, ...] = (0.0, 1.0, 0.5, 2.0, 1.5, -0.5)) -> Arguments:
-    """A small model, its start and its options, with a beam of width 1 to 4."""
+    """Draw a small model, its start and its options, with a beam of width 1 to 4."""
     weights = trial.draw(choice(*_WEIGHTS, *_TRAPS))
     size, depth = _size(weights, *trial.draw(choice(*_SIZES)))
     rng = np.random.default_rng(trial.draw(seeds()))
@@ -154,7 +154,7 @@ def _texts(a: Arguments, text: tuple[int, ...], log_p: tuple[float, ...]) -> Ite
 
 
 def exhaustive_width(a: Arguments) -> int:
-    """The smallest beam that loses no text: the largest number of continuations in any round."""
+    """Return the smallest beam that loses no text: the largest number of continuations in any round."""
     alive, widest = [tuple(a["start"].tolist())], 1
     while alive and len(alive[0]) < a["max_length"]:
         step = a["step"]
@@ -164,7 +164,7 @@ def exhaustive_width(a: Arguments) -> int:
 
 
 def scores(xp: Any, texts: list[Text], penalty: float) -> Any:
-    """The sum of log-probabilities over length to the penalty, of each text."""
+    """Return the sum of log-probabilities over length to the penalty, of each text."""
     depth = max(len(log_p) for _, log_p in texts)
     padded = np.array([[*log_p, *[0.0] * (depth - len(log_p))] for _, log_p in texts])
     total, n = xp.sum(xp.asarray(padded), axis=-1), np.array([float(len(log_p)) for _, log_p in texts])

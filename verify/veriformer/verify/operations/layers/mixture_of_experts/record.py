@@ -72,7 +72,8 @@ def _mixture_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
 
 
 def _over_all(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    """The softmax over all experts, divided by what the chosen have of it; biases within the sums."""
+    """Return the mixture by the softmax over all experts, divided by its sum over the chosen; biases within the
+    sums."""
     if not renormalised(a):
         return []
     rows, *_, q = _renormalised(xp, a)
@@ -137,7 +138,7 @@ def halves(trial: Trial, *shape: int) -> torch.Tensor:
 
 
 def experts(trial: Trial, number: int, d: int, h: int, o: int) -> dict[str, Any]:
-    """The weights of this many experts, of which SwiGLU has a gate and a value in the first, and no biases."""
+    """Return the weights of this many experts, of which SwiGLU has a gate and a value in the first, and no biases."""
     if gated(trial):
         return {"b1": None, "b2": None, **several(trial, {"w1": (number, d, 2 * h), "w2": (number, h, o)})}
     return several(trial, {"w1": (number, d, h), "b1": (number, h), "w2": (number, h, o), "b2": (number, o)})
@@ -181,7 +182,7 @@ def _work(s: Mapping[str, int]) -> float:
 
 
 def draw_mixture(trial: Trial) -> Arguments:
-    """Tokens of any leading shape; one expert, some, or all are asked, and scores often tie."""
+    """Draw tokens of any leading shape; one expert, some, or all are asked, and scores often tie."""
     large = None if trial.claims.deviates("choice.ties") else trial.sizes(_RANGES, _work)
     if large is not None:
         number = large["experts"]

@@ -118,7 +118,7 @@ def _with_hiding(trial: Trial, a: Arguments) -> Arguments:
 
 
 def settings(a: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a call that the formula takes as they are."""
+    """Return the options of a call that the formula takes as they are."""
     return {name: a[name] for name in (*_SETTINGS, "attention_mask") if name in a}
 
 

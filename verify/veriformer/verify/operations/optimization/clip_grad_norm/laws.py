@@ -73,7 +73,7 @@ def _direction(trial: Trial) -> None:
 
 
 def length(x: torch.Tensor) -> torch.Tensor:
-    """The Euclidean norm."""
+    """Return the Euclidean norm."""
     return x.square().sum().sqrt()
 
 
@@ -176,7 +176,7 @@ def _range(trial: Trial) -> None:
 
 
 def scaled_back(x: torch.Tensor, factor: torch.Tensor) -> torch.Tensor:
-    """x / factor in float64."""
+    """Return x / factor in float64."""
     return x.double() / factor
 
 

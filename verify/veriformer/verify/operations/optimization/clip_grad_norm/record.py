@@ -62,7 +62,7 @@ def _lists_of_shapes(least: int) -> st.SearchStrategy[list[tuple[int, ...]]]:
 
 
 def draw_grads(trial: Trial, *, least: int = 1, kinds: Sequence[str] = KINDS) -> list[torch.Tensor]:
-    """A list of tensors of any ranks, also 0, with structured values."""
+    """Draw a list of tensors of any ranks, also 0, with structured values."""
     large = trial.sizes(_RANGES, lambda s: s["entries"] + OWN * s["tensors"])
     kind = trial.draw(values(tuple(kinds)))
     drawn = trial.draw(_lists_of_shapes(least)) if large is None else shapes_of(kind.rng, **large)
@@ -76,7 +76,7 @@ _RANGES: dict[str, tuple[int, int]] = {"tensors": (1, 600), "entries": (1, 2**17
 
 
 def norm_of(grads: list[torch.Tensor]) -> float:
-    """The global norm in float64, for drawing a maximum around it."""
+    """Return the global norm in float64, for drawing a maximum around it."""
     return math.sqrt(sum(float(g.double().square().sum()) for g in grads))
 
 
@@ -88,7 +88,7 @@ def draw_share(trial: Trial, *others: float) -> float:
 
 
 def draw_clip(trial: Trial) -> Arguments:
-    """Gradients and a maximum far below, well below, near, or above their norm, or 0, or infinite."""
+    """Draw gradients and a maximum far below, well below, near, or above their norm, or 0, or infinite."""
     grads = draw_grads(trial)
     share = draw_share(trial, 1e-6, 0.0, math.inf)
     norm = norm_of(grads) or 1.0

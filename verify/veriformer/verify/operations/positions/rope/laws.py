@@ -58,7 +58,7 @@ def _history(trial: Trial) -> None:
 
 
 def products(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
-    """Inner products of the rows of q with all rows of k, in float64."""
+    """Return inner products of the rows of q with all rows of k, in float64."""
     return q.double() @ k.double().mT
 
 
@@ -99,7 +99,7 @@ def _group(trial: Trial) -> None:
 
 
 def squared_lengths(x: torch.Tensor) -> torch.Tensor:
-    """The sums of squares of rows, in float64."""
+    """Return the sums of squares of rows, in float64."""
     return x.double().square().sum(-1)
 
 

@@ -19,7 +19,7 @@ from veriformer.verify.targets.claims import Claims
 
 
 def by_default(claims: Claims) -> dict[str, Any]:
-    """The pairing where none is asked for: interleaved, unless the target claims otherwise."""
+    """Return the pairing where none is asked for: interleaved, unless the target claims otherwise."""
     return {"by_default": claims.convention("rope.pairing")}
 
 
@@ -103,7 +103,7 @@ def _leads(batch: int, heads: int) -> st.SearchStrategy[tuple[int, ...]]:
 
 
 def draw_rope(trial: Trial) -> Arguments:
-    """Features of any leading shape, with any options."""
+    """Draw features of any leading shape, with any options."""
     large = trial.sizes(_RANGES, lambda s: s["batch"] * s["heads"] * s["n"] * 2 * s["pairs"])
     lead, n, d = trial.draw(leading_shapes(2, 3)), trial.draw(sizes(1, 4)), trial.draw(choice(4, 2, 6, 8))
     if large is not None:

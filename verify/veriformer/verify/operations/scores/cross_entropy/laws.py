@@ -101,12 +101,12 @@ def _no_target(trial: Trial) -> None:
 
 
 def summed(losses: torch.Tensor) -> torch.Tensor:
-    """The sum of all entries in float64."""
+    """Return the sum of all entries in float64."""
     return losses.double().sum()
 
 
 def scaled(loss: torch.Tensor, count: torch.Tensor) -> torch.Tensor:
-    """A mean times its count in float64."""
+    """Return a mean times its count in float64."""
     return loss.double() * count
 
 
@@ -172,7 +172,7 @@ def _one_hot(trial: Trial) -> None:
 
 
 def added(*parts: torch.Tensor) -> torch.Tensor:
-    """The sum of several results in float64."""
+    """Return the sum of several results in float64."""
     return torch.stack([part.double() for part in parts]).sum(0)
 
 
