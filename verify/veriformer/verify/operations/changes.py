@@ -24,7 +24,7 @@ def perturbed(trial: Trial, x: torch.Tensor, rng: np.random.Generator) -> torch.
 
 
 def several(trial: Trial, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, torch.Tensor]:
-    """Tensors of these shapes: the first of one kind, the others of another, each with a seed of its own."""
+    """Draw tensors of these shapes: the first of one kind, the others of another, each with a seed of its own."""
     first, others = trial.draw(values(_MILD)), trial.draw(values(_MILD))
     kinds = [first, *(Values(others.kind, (others.seed + i) % 2**32) for i in range(1, len(shapes)))]
     return {name: trial.tensor(kind.array(*shape)) for (name, shape), kind in zip(shapes.items(), kinds, strict=True)}

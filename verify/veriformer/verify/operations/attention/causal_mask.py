@@ -18,7 +18,7 @@ from veriformer.verify.targets.claims import Claims
 
 
 def alignment(claims: Claims) -> dict[str, Any]:
-    """Where the causal edge lies: at the last key for the last query, unless the target claims otherwise."""
+    """Return the claimed alignment of the causal edge: by default at the last key for the last query."""
     return {"alignment": claims.convention("causal.alignment")}
 
 

@@ -41,7 +41,7 @@ def draw_many_places(trial: Trial) -> Arguments:
 
 
 def _learned(rng: np.random.Generator, texts: Sequence[str], num_merges: int) -> list[Pair]:
-    """Merges of which each is a most frequent pair, any of those that tie."""
+    """Draw merges, each of a most frequent pair, any of those that tie."""
     words, merges = [[bytes([byte]) for byte in text.encode()] for text in texts], list[Pair]()
     while len(merges) < num_merges and (best := most_frequent(words)):
         merges.append(best[rng.integers(0, len(best))])

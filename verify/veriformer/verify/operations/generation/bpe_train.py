@@ -80,14 +80,14 @@ def _training(trial: Trial) -> None:
 
 
 def _long(trial: Trial) -> Arguments:
-    """A long text, given more than once, and merges enough to make it one piece."""
+    """Draw a long text, given more than once, and merges enough to make it one piece."""
     rng = rng_of(trial)
     text = draw_long_text(rng, 72)
     return {"texts": [text] * int(rng.integers(2, 4)), "num_merges": len(text.encode())}
 
 
 def _dense(trial: Trial) -> Arguments:
-    """A text of few letters and merges enough that pieces end and begin like others."""
+    """Draw a text of few letters and merges enough that pieces end and begin like others."""
     rng = rng_of(trial)
     text = "".join(rng.choice(list("abcd"), int(rng.integers(60, 201))))
     return {"texts": [text], "num_merges": int(rng.integers(12, 21))}

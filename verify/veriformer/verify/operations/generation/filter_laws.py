@@ -30,13 +30,13 @@ def draw_rng(trial: Trial) -> np.random.Generator:
 
 
 def distinct_scores(trial: Trial) -> torch.Tensor:
-    """Rows of different integers, so that twice each and one more is exact in every dtype."""
+    """Draw rows of different integers, so that twice each and one more is exact in every dtype."""
     n, m = trial.draw(sizes(1, 4)), trial.draw(widths())
     return trial.tensor(np.array([draw_rng(trial).permutation(3 * m)[:m] - m for _ in range(n)]))
 
 
 def tied_scores(trial: Trial) -> torch.Tensor:
-    """Rows of few integers, which tie; of different ones for a target that does not say what it does then."""
+    """Draw rows of few integers, which tie; of different ones for a target that does not say what it does then."""
     if trial.claims.deviates("choice.ties"):
         return distinct_scores(trial)
     n, m = trial.draw(sizes(1, 4)), trial.draw(widths())

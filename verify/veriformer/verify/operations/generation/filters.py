@@ -80,7 +80,7 @@ def draw_p(trial: Trial) -> float:
 
 
 def ordinary_scores(trial: Trial) -> torch.Tensor:
-    """Gaussian scores."""
+    """Draw Gaussian scores."""
     return trial.tensor(trial.draw(values(("gaussian",))).array(2, trial.draw(sizes(3))))
 
 
@@ -93,7 +93,7 @@ def one_row(whole: Arguments, trial: Trial, extra: int = 0) -> tuple[Arguments, 
 
 
 def changes_of_filter(key: str, less: Any, more: Any) -> Any:
-    """A call, and the same with its scores, or what they are filtered by, changed."""
+    """Draw a call, and the same with its scores, or what they are filtered by, changed."""
 
     def changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
         z = np.array([0.5, 2.0, -1.0, 1.0]) + trial.draw(values(("integers",))).array(1)
@@ -118,6 +118,6 @@ def long_rows(trial: Trial, most: int = 5000) -> torch.Tensor:
 
 
 def bad_scores(good: Arguments) -> Iterator[InvalidCall]:
-    """Scores that a choice refuses."""
+    """Yield scores that a choice refuses."""
     yield InvalidCall("no scores", {**good, "logits": None}, ("logits",))
     yield InvalidCall("no class", {**good, "logits": good["logits"][..., :0]}, ("logits", *({"k"} & set(good))))

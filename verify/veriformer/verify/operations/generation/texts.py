@@ -15,7 +15,7 @@ ONE = ("fp32",)
 
 
 def rng_of(trial: Trial) -> np.random.Generator:
-    """A generator for texts."""
+    """Draw a generator for texts."""
     return np.random.default_rng(trial.draw(seeds()))
 
 

@@ -29,12 +29,12 @@ def draw_gelu(trial: Trial) -> Arguments:
 
 
 def ordinary_numbers(trial: Trial) -> Arguments:
-    """Gaussian numbers."""
+    """Draw Gaussian numbers."""
     return {"x": trial.tensor(trial.draw(values(("gaussian",))).array(trial.draw(sizes(1, 3)), trial.draw(sizes(2))))}
 
 
 def many_numbers(trial: Trial) -> Arguments:
-    """Many numbers."""
+    """Draw many numbers."""
     trial.only_large()
     shape = trial.rows((16, 10000), (16, 1000))
     assert shape is not None

@@ -35,7 +35,7 @@ def _dropout(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 
 
 def _by_factor(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    """x · (1 / (1 − p)) on what is kept."""
+    """Return x · (1 / (1 − p)) on what is kept."""
     keep = _keep(a, a["x"].shape)
     return [
         a["x"] if keep is None else xp.where(keep, a["x"], 0) * (1 if a["p"] == 1 else 1 / (1 - xp.asarray(a["p"])))
@@ -91,7 +91,7 @@ _CALLS = 200
 
 
 def _training(trial: Trial, shape: tuple[int, ...], p: float) -> dict[str, Any]:
-    """A call in training, on entries of which none is zero."""
+    """Draw a call in training, on entries of which none is zero."""
     drawn = trial.draw(values(("one-signed", "gaussian", "offset"))).array(*shape)
     x = trial.tensor(np.where(np.abs(drawn) < 1e-2, 1.0, drawn))
     return {"x": x, "p": p, **trial.option("training", None, True), "generator": Seed(trial.draw(seeds()))}

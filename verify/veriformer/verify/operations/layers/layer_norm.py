@@ -61,7 +61,7 @@ def _moments(xp: Any, a: Mapping[str, Any]) -> tuple[Any, Any, Any]:
 
 
 def layer_norm_one_pass(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    """Layer normalisation with the one-pass variance."""
+    """Return layer normalisation with the one-pass variance."""
     _, centred, r = _moments(xp, a)
     y = centred * r if a.get("weight") is None else centred * r * a["weight"]
     return [y if a.get("bias") is None else y + a["bias"]]
@@ -83,7 +83,7 @@ def layer_norm_one_pass_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, 
 
 
 def _weighted_first(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    """γ ⊙ (x − μ) before the root of the variance, as code writes that divides last."""
+    """Return γ ⊙ (x − μ) before the root of the variance, as code writes that divides last."""
     if a.get("weight") is None:
         return []
     _, centred, r = _centred(xp, a)
@@ -92,7 +92,7 @@ def _weighted_first(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 
 
 def _weighted_first_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
-    """dc = (g r) γ + c · 2 dσ² / d with dσ² = −r³ Σ g γ c / 2, dx = dc − mean(dc); dγ = Σ (g r) c."""
+    """Return dc = (g r) γ + c · 2 dσ² / d with dσ² = −r³ Σ g γ c / 2, dx = dc − mean(dc); dγ = Σ (g r) c."""
     if a.get("weight") is None:
         return {}
     d, centred, r = _centred(xp, a)
@@ -107,7 +107,7 @@ def _weighted_first_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]
 
 
 def _centred(xp: Any, a: Mapping[str, Any]) -> tuple[int, Any, Any]:
-    """d, x − μ and 1 / √(σ² + ε) by the mean of (x − μ)²."""
+    """Return d, x − μ and 1 / √(σ² + ε) by the mean of (x − μ)²."""
     x, d = a["x"], a["x"].shape[-1]
     centred = x - xp.sum(x, axis=-1, keepdims=True) / d
     return d, centred, 1 / xp.sqrt(xp.sum(centred * centred, axis=-1, keepdims=True) / d + a.get("eps", 1e-5))

@@ -19,7 +19,7 @@ _WIDTHS = (3, 4, 5, 6, 7, 8, 4, 6, 8, 5, 2, 1)
 
 
 def options_of(a: Mapping[str, Any]) -> dict[str, Any]:
-    """``eps``, where it is given."""
+    """Return ``eps``, where it is given."""
     return {"eps": a["eps"]} if "eps" in a else {}
 
 
@@ -56,7 +56,7 @@ def one_slice(trial: Trial, draw: Callable[[Trial], Arguments]) -> tuple[Argumen
 
 
 def changed_rows(trial: Trial, parameters: tuple[str, ...]) -> tuple[Arguments, dict[str, Arguments]]:
-    """A call, and the same with each of its arguments changed."""
+    """Draw a call, and the same with each of its arguments changed."""
     n, d = trial.draw(sizes(1, 4)), trial.fitted("d", trial.draw(sizes(3)))
     kind = trial.draw(values(("gaussian", "one-signed", "offset")))
     x = trial.tensor(kind.array(n, d))
@@ -66,7 +66,7 @@ def changed_rows(trial: Trial, parameters: tuple[str, ...]) -> tuple[Arguments, 
 
 
 def many_rows(trial: Trial, parameters: tuple[str, ...], rows: tuple[int, int]) -> Arguments:
-    """Many rows, so that the sums over them show how they were taken."""
+    """Draw many rows, so that the sums over them show how they were taken."""
     trial.only_large()
     shape = trial.rows((24, 2000), rows, least_rank=1)
     assert shape is not None
@@ -77,13 +77,13 @@ def many_rows(trial: Trial, parameters: tuple[str, ...], rows: tuple[int, int]) 
 
 
 def ordinary_rows(trial: Trial) -> Arguments:
-    """Gaussian rows."""
+    """Draw Gaussian rows."""
     lead, d = trial.draw(leading_shapes()), trial.fitted("d", trial.draw(sizes(2)))
     return {"x": trial.tensor(trial.draw(values(("gaussian",))).array(*lead, d))}
 
 
 def bad_rows(trial: Trial, parameters: tuple[str, ...]) -> Iterator[InvalidCall]:
-    """Rows and parameters that both norms refuse."""
+    """Yield rows and parameters that both norms refuse."""
     n, d = trial.draw(sizes(2)), trial.draw(sizes(2))
     x = trial.tensor(trial.draw(values(("gaussian",))).array(n, d))
     other = torch.float32 if trial.dtype is torch.float64 else torch.float64

@@ -26,7 +26,7 @@ def exact_result(trial: Trial, operation: OpInfo, arguments: Arguments) -> Refer
 
 
 def spread_rows(trial: Trial, *, exact_step: float | None = None) -> torch.Tensor:
-    """Rows with some spread; with a step, of multiples of it, so that shifts and powers of two are exact."""
+    """Draw rows with some spread; with a step, of multiples of it, so that shifts and powers of two are exact."""
     large = trial.sizes({"rows": (1, 2000), "width": (3, 5000)}, lambda s: s["rows"] * s["width"])
     n, d = (large["rows"], large["width"]) if large else (trial.draw(sizes(1, 4)), trial.draw(sizes(3, 8)))
     kind = trial.draw(values(_KINDS))
@@ -62,7 +62,7 @@ def _scale(operation: OpInfo, trial: Trial) -> None:
 
 
 def mirrored(y: torch.Tensor) -> torch.Tensor:
-    """−y."""
+    """Return −y."""
     return -y
 
 

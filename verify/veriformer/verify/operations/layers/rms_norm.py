@@ -41,14 +41,14 @@ def _rms_norm_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
 
 
 def _weighted_first(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    """(γ ⊙ x) r with r = 1 / √(mean(x²) + ε): the gain before the norm."""
+    """Return (γ ⊙ x) r with r = 1 / √(mean(x²) + ε): the gain before the norm."""
     if a.get("weight") is None:
         return []
     return [a["x"] * a["weight"] * _inverse_root(xp, a)]
 
 
 def _weighted_first_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
-    """dx = (g r) γ + x · 2 dσ² / d with dσ² = −r³ Σ g γ x / 2; dγ = Σ (g r) x."""
+    """Return dx = (g r) γ + x · 2 dσ² / d with dσ² = −r³ Σ g γ x / 2; dγ = Σ (g r) x."""
     if a.get("weight") is None:
         return {}
     x, weight, r = a["x"], a["weight"], _inverse_root(xp, a)
@@ -63,7 +63,7 @@ def _inverse_root(xp: Any, a: Mapping[str, Any]) -> Any:
 
 
 def _rms_norm_vjp_by_chain(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
-    """h r + x · 2 dσ² / d with dσ² = −r³ Σ h x / 2, as the chain rule gives it for x · r."""
+    """Return h r + x · 2 dσ² / d with dσ² = −r³ Σ h x / 2, as the chain rule gives it for x · r."""
     x, d = a["x"], a["x"].shape[-1]
     r = _inverse_root(xp, a)
     h = g if a.get("weight") is None else g * a["weight"]

@@ -36,18 +36,18 @@ def _gate_by_tanh(xp: Any, x: Any) -> Any:
 
 
 def silu_by_tanh(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    """SiLU through the hyperbolic tangent."""
+    """Return SiLU through the hyperbolic tangent."""
     return [a["x"] * _gate_by_tanh(xp, a["x"])]
 
 
 def silu_by_tanh_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
-    """Its gradient."""
+    """Return the gradient of ``silu_by_tanh``."""
     s = _gate_by_tanh(xp, a["x"])
     return {"x": g * (s * (1 + a["x"] * (1 - s)))}
 
 
 def _silu_vjp_by_product(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
-    """g s + g x s (1 − s), as the chain rule gives it for x · s."""
+    """Return g s + g x s (1 − s), as the chain rule gives it for x · s."""
     s = _gate_by_tanh(xp, a["x"])
     return {"x": g * s + g * a["x"] * (s * (1 - s))}
 

@@ -31,13 +31,13 @@ def options_of(a: Mapping[str, Any], *names: str) -> dict[str, Any]:
 
 
 def _folded(xp: Any, x: Any, w: Any, b: Any) -> Any:
-    """x W + b with the bias as the weight of a feature that is always 1: it joins the sum wherever it likes."""
+    """Return x W + b with the bias as the weight of a feature that is always 1: it joins the sum wherever it likes."""
     one = xp.asarray(np.ones((*x.shape[:-1], 1)))
     return xp.matmul(xp.concat([x, one], axis=-1), xp.concat([w, xp.reshape(b, (1, b.shape[0]))], axis=0))
 
 
 def _hidden(xp: Any, a: Mapping[str, Any], activation: str) -> tuple[Any, Any]:
-    """Pre-activations, and what dropout leaves of the hidden values."""
+    """Return pre-activations, and what dropout leaves of the hidden values."""
     z = _folded(xp, a["x"], a["w1"], a["b1"])
     return z, dropout(xp, activate(xp, z, activation), a.get("dropout_p", 0.0), keep=a.get("keep"))
 
@@ -67,12 +67,12 @@ def bias_in_the_sum_vjp(default: str) -> Vjp:
 
 
 def network(trial: Trial, lead: tuple[int, ...], d: int, f: int, o: int) -> dict[str, torch.Tensor]:
-    """Input, weights and biases of a network of these widths."""
+    """Draw input, weights and biases of a network of these widths."""
     return several(trial, {"x": (*lead, d), "w1": (d, f), "b1": (f,), "w2": (f, o), "b2": (o,)})
 
 
 def gated(trial: Trial, lead: tuple[int, ...], d: int, f: int, o: int) -> dict[str, torch.Tensor]:
-    """Input and weights of a gated network of these widths."""
+    """Draw input and weights of a gated network of these widths."""
     return several(trial, {"x": (*lead, d), "w_gate": (d, f), "w_up": (d, f), "w_down": (f, o)})
 
 
@@ -92,7 +92,7 @@ RANGES: dict[str, tuple[int, int]] = {"rows": (1, 3000), "d": (1, 2000), "f": (1
 
 
 def work(s: Mapping[str, int]) -> float:
-    """Hidden features; 64 products of a matrix cost as much as one, and so do 4 other features or weights."""
+    """Return the number of hidden features; 64 products count as one, and so do 4 other features or weights."""
     d, f, o = s["d"], s["f"], s["o"]
     return s["rows"] * (f + (d + o) / 4 + (d + o) * f / 64) + (d + o) * f / 4
 
@@ -125,7 +125,7 @@ def one_row(trial: Trial, draw: Callable[[Trial], Arguments]) -> tuple[Arguments
 
 
 def changes_of(trial: Trial, tensors: Tensors, names: tuple[str, ...]) -> tuple[Arguments, dict[str, Arguments]]:
-    """A call, and the same with each of its tensors, or the activation, changed."""
+    """Draw a call, and the same with each of its tensors, or the activation, changed."""
     a: dict[str, Any] = dict(tensors(trial, (2,), 3, 5, 2))
     rng = trial.draw(values()).rng
     changed: dict[str, Arguments] = {name: {**a, name: perturbed(trial, a[name], rng)} for name in names}
@@ -147,7 +147,7 @@ def bulk_of(tensors: Tensors) -> Callable[[Trial], Arguments]:
 
 
 def bad_tensors(trial: Trial, a: Mapping[str, Any], pairs: Mapping[str, tuple[str, ...]]) -> Iterator[InvalidCall]:
-    """Each tensor missing, of another dtype, and longer along its first axis than the one that it meets."""
+    """Yield each tensor missing, of another dtype, and longer along its first axis than the one that it meets."""
     other = torch.float32 if trial.dtype is torch.float64 else torch.float64
     yield InvalidCall("no x", {**a, "x": None}, ("x",))
     yield InvalidCall("x of another dtype", {**a, "x": a["x"].to(other)}, ("x", *pairs))
@@ -160,7 +160,7 @@ def bad_tensors(trial: Trial, a: Mapping[str, Any], pairs: Mapping[str, tuple[st
 
 
 def bad_network(trial: Trial) -> Iterator[InvalidCall]:
-    """Tensors and activations that the MLP and the feed-forward network refuse."""
+    """Yield tensors and activations that the MLP and the feed-forward network refuse."""
     a = network(trial, (2,), 3, 5, 4)
     yield from bad_tensors(trial, a, {"w1": ("x",), "b1": ("w1",), "w2": ("w1", "b1"), "b2": ("w2",)})
     yield InvalidCall("one bias for all hidden units", {**a, "b1": a["b1"][:1]}, ("b1", "w1"))

@@ -14,7 +14,7 @@ from veriformer.verify.strategies import KINDS, sizes, values, widths
 
 
 def table(trial: Trial) -> torch.Tensor:
-    """A small table [V, d]; V and d are seldom equal."""
+    """Draw a small table [V, d]; V and d are seldom equal."""
     return trial.tensor(trial.draw(values()).array(trial.draw(sizes(1, 7)), trial.draw(widths(5))))
 
 
@@ -40,7 +40,7 @@ def large_table(
 
 
 def bad_tables(a: Arguments, first: str) -> Iterator[InvalidCall]:
-    """Tables that both operations refuse."""
+    """Yield tables that both operations refuse."""
     yield InvalidCall(f"no {first}", {**a, first: None}, (first,))
     yield InvalidCall("no table", {**a, "weight": None}, ("weight",))
     yield InvalidCall("a vector for a table", {**a, "weight": a["weight"][0]}, ("weight",))

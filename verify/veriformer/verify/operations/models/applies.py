@@ -47,13 +47,13 @@ def always(model: Subject) -> bool:
 
 @_ability("the model's call has no argument attention_mask")
 def has_mask(model: Subject) -> bool:
-    """A mask can be given."""
+    """Return whether a mask can be given."""
     return model.masked
 
 
 @_ability("the model's call has no attention_mask, or leaves positions to its caller and has no position_ids")
 def has_positions_or_mask(model: Subject) -> bool:
-    """A mask can be given, and positions too where the caller gives them."""
+    """Return whether a mask can be given, and positions too where the caller gives them."""
     return model.masked and _placed(model)
 
 
@@ -63,62 +63,62 @@ def _placed(model: Subject) -> bool:
 
 @_ability("a call with use_cache=True returns no past_key_values")
 def has_cache(model: Subject) -> bool:
-    """A call can go on from another."""
+    """Return whether a call can resume from the cache of another."""
     return model.past is not None
 
 
 @_ability("the model has no cache, or its call no attention_mask")
 def has_cache_and_mask(model: Subject) -> bool:
-    """Both at once."""
+    """Return whether the model has a cache and takes a mask."""
     return model.past is not None and model.masked and _placed(model)
 
 
 @_ability("past_key_values have no method reorder_cache or reorder")
 def has_reorder(model: Subject) -> bool:
-    """The rows of the cache can be put into another order."""
+    """Return whether the rows of the cache can be reordered."""
     return hasattr(model.past, "reorder_cache") or hasattr(model.past, "reorder")
 
 
 @_ability("the model's call has no argument labels")
 def has_labels(model: Subject) -> bool:
-    """The model gives a loss."""
+    """Return whether the model computes a loss from labels."""
     return model.takes("labels")
 
 
 @_ability("the model's call takes no numbers of documents")
 def has_documents(model: Subject) -> bool:
-    """Several documents can stand in one row."""
+    """Return whether several documents can be packed in one row."""
     return model.takes(*calls.DOCUMENTS) or model.target.claims.convention("causal_lm.packing") == "position_ids"
 
 
 @_ability("no parameter asks for a gradient")
 def is_trainable(model: Subject) -> bool:
-    """There is something to train."""
+    """Return whether some parameter requires a gradient."""
     return model.trainable
 
 
 @_ability("no parameter asks for a gradient, or the model's call has no attention_mask")
 def is_trainable_and_has_mask(model: Subject) -> bool:
-    """Both at once."""
+    """Return whether the model is trainable and takes a mask."""
     return model.trainable and model.masked
 
 
 @_ability("the model has no gradient_checkpointing_enable, or says that it does not support it")
 def has_checkpointing(model: Subject) -> bool:
-    """Activations can be computed a second time instead of kept."""
+    """Return whether activations can be recomputed by gradient checkpointing."""
     enables = hasattr(model.model(), "gradient_checkpointing_enable")
     return model.trainable and enables and getattr(model.model(), "supports_gradient_checkpointing", True)
 
 
 @_ability("the model has one way of computing attention: it can set no other, nor does it call PyTorch's fused one")
 def has_backends(model: Subject) -> bool:
-    """Attention can be computed in more than one way."""
+    """Return whether the model has several attention backends."""
     return len(model.backends) > 1
 
 
 @_ability("the model's call has no argument attention_mask for the source")
 def has_source_mask(model: Subject) -> bool:
-    """The source can be padded."""
+    """Return whether the source can be padded."""
     return model.takes("attention_mask")
 
 
@@ -127,7 +127,7 @@ _NO_GENERATE = "the model has no generate that takes a number of new tokens, or 
 
 @functools.cache
 def writes_batches(model: Subject) -> bool:
-    """Return whether ``generate`` takes several rows; also for one that takes none at all, which is reported when
+    """Return whether ``generate`` takes several rows; also true if it takes none at all, which is reported when
     asked."""
     prompt = torch.zeros(2, 2, dtype=torch.int64)
     return _answers(model, prompt) or not _answers(model, prompt[:1])
@@ -141,7 +141,7 @@ def _answers(model: Subject, prompt: torch.Tensor) -> bool:
 
 
 def _decodes(model: Subject) -> str:
-    """Return the decoding of ``generate``: "greedy", "chance", or "both" if an option chooses; empty without
+    """Return the decoding of ``generate``: "greedy", "chance", or "both" if an option chooses; "" without
     ``generate``."""
     inner, names = model.model(), calls.settings_of(model.model())
     calling: Any = getattr(inner, "calling", None)
@@ -157,19 +157,19 @@ def _decodes(model: Subject) -> str:
 
 @_ability(f"{_NO_GENERATE}, or it draws its tokens in every call")
 def generates_greedily(model: Subject) -> bool:
-    """The largest score can be asked for."""
+    """Return whether ``generate`` can decode greedily."""
     return _decodes(model) in ("both", "greedy")
 
 
 @_ability(f"{_NO_GENERATE}, or it draws none")
 def generates_by_chance(model: Subject) -> bool:
-    """Tokens are drawn."""
+    """Return whether ``generate`` can sample."""
     return _decodes(model) in ("both", "chance")
 
 
 @_ability(f"{_NO_GENERATE}, draws its tokens in every call, says no longest text, or refuses to go on behind it")
 def generates_beyond_its_window(model: Subject) -> bool:
-    """A text goes on behind the longest one that the model sees."""
+    """Return whether ``generate`` continues a text as long as the model's window."""
     window = calls.window_of(model.model())
     if window is None or window > 1024 or _decodes(model) not in ("both", "greedy"):
         return False

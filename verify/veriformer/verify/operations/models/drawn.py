@@ -35,12 +35,12 @@ class DrawnInputs:
         self.loudness = 1.0
 
     def tokens(self, B: int | None = None, n: int | None = None) -> torch.Tensor:
-        """Token ids [B, n]."""
+        """Draw token ids [B, n]."""
         shape = (B or self.B, n or self.n)
         return torch.from_numpy(self.rng.integers(0, self.subject.vocabulary, shape))
 
     def other(self, ids: torch.Tensor) -> torch.Tensor:
-        """Token ids that differ from these everywhere."""
+        """Draw token ids that differ from these everywhere."""
         V = self.subject.vocabulary
         shift = torch.from_numpy(self.rng.integers(1, max(2, V), tuple(ids.shape)))
         return (ids + shift) % V
@@ -51,13 +51,13 @@ class DrawnInputs:
         return {**self.subject.source(ids)}
 
     def call_options(self) -> Given:
-        """Options of every call: the source, who gives the positions, and how loud the embeddings are."""
+        """Draw the options of every call: the source, the source of positions, and the scale of the embeddings."""
         positions = {} if self.subject.positions == "mask" else {"positions": self.subject.positions}
         loudness = {} if self.loudness == 1 else {"loudness": self.loudness}
         return {**self.source(), **positions, **loudness}
 
     def mask(self, side: str, n: int | None = None) -> torch.Tensor:
-        """A mask [B, n] of ragged rows, padded on one side; one row is whole, and where there are more one is not."""
+        """Draw a mask [B, n] of ragged rows, padded on one side; one row is whole, and of several rows one is not."""
         n = n or self.n
         lengths = self.rng.integers(1, n + 1, self.B)
         lengths[int(self.rng.integers(self.B))] = n
@@ -68,7 +68,7 @@ class DrawnInputs:
         return (place < kept if side == "right" else place >= n - kept).long()
 
     def labels(self, ids: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
-        """Labels with some, but not all, ignored; padding is."""
+        """Draw labels with some, but not all, ignored; padding is."""
         labels = self.other(ids)
         ignored = torch.from_numpy(self.rng.random(tuple(ids.shape)) < 0.3)
         if mask is not None:
@@ -78,7 +78,7 @@ class DrawnInputs:
         return labels if mask is None else labels.masked_fill(mask == 0, -100)
 
     def split(self) -> int:
-        """Where to cut the row in two."""
+        """Draw the place to cut the row in two."""
         return self.trial.draw(st.integers(1, self.n - 1))
 
     def splits(self, count: int) -> list[int]:

@@ -34,7 +34,7 @@ def _contract(e: ModelExample) -> None:
 
 
 def fresh_all(given: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Copies that a call may do with as it likes."""
+    """Return copies that a call may do with as it likes."""
     return {name: fresh(x, False) for name, x in given.items()}
 
 

@@ -203,7 +203,7 @@ def inexact(func: Any) -> bool:
 
 
 def moved(model: nn.Module, seed: int, coarse: float = 0.0) -> nn.Module:
-    """A copy of a model with a random error of one unit in the last place in every parameter and buffer."""
+    """Return a copy of a model with a random error of one unit in the last place in every parameter and buffer."""
     generator = torch.Generator().manual_seed(seed)
     other = copy.deepcopy(model)
     with torch.no_grad():

@@ -9,7 +9,7 @@ from veriformer.verify.strategies import choice
 
 
 def _side(e: ModelExample) -> str:
-    """Where positions are the caller's and no argument takes them, padding belongs on the right."""
+    """Draw the side of padding: right where positions are the caller's and no argument takes them."""
     return "right" if e.subject.positions == "caller" else e.trial.draw(choice("right", "left"))
 
 

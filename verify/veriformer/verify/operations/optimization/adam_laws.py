@@ -96,7 +96,7 @@ def _equal_gradients(operation: OpInfo, trial: Trial) -> None:
 
 
 def _equal_steps(xp: RunningError, g: float, T: int, lifted: Mapping[str, Any]) -> Any:
-    """Steps 1 to T under one gradient in units of the learning rate, with what a run may lose in them.
+    """Return steps 1 to T under one gradient in units of the learning rate, with what a run may lose in them.
 
     What an average adds up has one sign, so that roundings are relative errors of it: four a step at most, in either
     form, and those of the weight 1 − β of the newest value.
@@ -110,7 +110,7 @@ def _equal_steps(xp: RunningError, g: float, T: int, lifted: Mapping[str, Any]) 
 
 
 def _relative(xp: RunningError, value: Any, roundings: Any, lost: float = 0.0) -> Any:
-    """Numbers after so many roundings, and after another relative error."""
+    """Return numbers after so many roundings, and after another relative error."""
     x = xp.asarray(value)
     gamma = roundings * xp.machine.u / (1 - roundings * xp.machine.u)
     x.error = np.abs(value) * ((1 + gamma) * (1 + lost) - 1)

@@ -52,7 +52,7 @@ NOAM = record_of(
 
 
 def doubled(rates: torch.Tensor) -> torch.Tensor:
-    """Twice the rates."""
+    """Return twice the rates."""
     return 2 * rates
 
 

@@ -22,7 +22,7 @@ Step = Callable[[list[Any], list[Any]], list[Any]]
 
 
 def towards(xp: Any, mean: Any, value: Any, beta: float) -> Any:
-    """m + (1 − β)(x − m)."""
+    """Return m + (1 − β)(x − m)."""
     return mean + (value - mean) * (1 - xp.asarray(beta))
 
 
@@ -51,7 +51,7 @@ def _theta(s: Any) -> Any:
 
 
 def gradient_descent(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    """Equation 3, step by step."""
+    """Run equation 3 step by step."""
 
     def step(params: list[Any], grads: list[Any]) -> list[Any]:
         return descent_formulas.gradient_descent(xp, params, grads, lr=a["lr"])
@@ -93,22 +93,22 @@ def _momentum(xp: Any, a: Mapping[str, Any], mean: Average) -> list[Any]:
 
 
 def adam(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    """Equations 7 to 9, step by step; decay is L2."""
+    """Run equations 7 to 9 step by step; decay is L2."""
     return _adam(xp, a, adam_formulas.adam, decay=a.get("weight_decay", 0.0), decoupled=False)
 
 
 def adamw(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    """Adam's steps with decoupled decay."""
+    """Run Adam with decoupled decay, step by step."""
     return _adam(xp, a, adamw_formulas.adamw, decay=a.get("weight_decay", 0.01), decoupled=True)
 
 
 def adam_by_differences(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    """Adam with averages in their second form, for small β."""
+    """Return Adam with averages in their second form, for small β."""
     return _adam(xp, a, None, decay=a.get("weight_decay", 0.0), decoupled=False) if _small(a) else []
 
 
 def adamw_by_differences(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    """AdamW with averages in their second form, for small β."""
+    """Return AdamW with averages in their second form, for small β."""
     return _adam(xp, a, None, decay=a.get("weight_decay", 0.01), decoupled=True) if _small(a) else []
 
 
@@ -144,7 +144,7 @@ def _adam(xp: Any, a: Mapping[str, Any], formula: Any, *, decay: float, decouple
 
 
 def denominator(xp: Any, v_hat: Any, seen: Any, eps: float, place: str) -> Any:
-    """√v̂ and ε: outside the root; "hat", added to √v before the correction; or "inside", under the root."""
+    """Return √v̂ and ε: outside the root; "hat", added to √v before the correction; or "inside", under the root."""
     if place == "inside":
         return xp.sqrt(v_hat + eps)
     return xp.sqrt(v_hat) + (eps / xp.sqrt(seen) if place == "hat" else eps)

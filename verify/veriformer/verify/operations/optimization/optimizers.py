@@ -84,7 +84,7 @@ def _between(trial: Trial, rng: np.random.Generator, T: int, n: int) -> dict[str
 
 
 def moderate(trial: Trial, shape: tuple[int, ...], rng: np.random.Generator) -> torch.Tensor:
-    """Gradients that are nowhere near zero, as ε = 0 asks for."""
+    """Draw gradients that are nowhere near zero, as ε = 0 asks for."""
     return trial.tensor(rng.choice([-1.0, 1.0], shape) * rng.uniform(0.25, 4.0, shape))
 
 
@@ -169,12 +169,12 @@ def changes_of(name: str, **options: tuple[Any, Any]) -> Callable[[Trial], tuple
 
 
 def eps_place(claims: Claims) -> dict[str, Any]:
-    """Where ε stands: as claimed."""
+    """Return the claimed place of ε."""
     return {"eps_place": claims.convention("adam.eps")}
 
 
 def decay_place(claims: Claims) -> dict[str, Any]:
-    """Where ε stands, and which parameter decays: as claimed."""
+    """Return the claimed place of ε and the claimed decayed parameter."""
     return {**eps_place(claims), "decay_place": claims.convention("adamw.decay")}
 
 

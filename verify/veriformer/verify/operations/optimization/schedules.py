@@ -31,7 +31,7 @@ def steps_around(rng: np.random.Generator, *joints: int, least: int = 0) -> tupl
 
 
 def lengths(rng: np.random.Generator) -> tuple[int, int]:
-    """Steps of warmup and in all: none, or any number on the scale of logarithms."""
+    """Draw steps of warmup and in all: none, or any number on the scale of logarithms."""
     warm, rest = (0 if rng.random() < 0.15 else int(most ** rng.random()) for most in (20_000, 200_000))
     return warm, warm + rest
 
@@ -55,7 +55,7 @@ def _rates(formula: Callable[..., Any]) -> Formula:
 
 
 def first_step(claims: Claims) -> dict[str, Any]:
-    """From which number the warmup counts: as claimed."""
+    """Return the claimed number of the first step of the warmup."""
     return {"first_step": claims.convention("warmup.first_step")}
 
 
@@ -97,7 +97,7 @@ def slopes(rates: torch.Tensor) -> torch.Tensor:
 
 
 def quadrupled(rates: torch.Tensor) -> torch.Tensor:
-    """Four times the rates."""
+    """Return four times the rates."""
     return 4 * rates
 
 

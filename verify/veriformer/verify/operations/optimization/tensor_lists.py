@@ -16,7 +16,7 @@ _MANY = 100
 
 
 def shapes_of(rng: np.random.Generator, tensors: int, entries: int) -> list[Shape]:
-    """Shapes of so many tensors, one of which, at any place, has so many entries.
+    """Draw the shapes of a list of tensors, one of which, at any place, has about ``entries`` entries.
 
     In half of the lists the others have few; in the other half any number up to a hundred, on the scale of logarithms.
     """

@@ -14,7 +14,7 @@ from veriformer.verify.strategies import sizes
 
 
 def slopes_by_ratio(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    """Powers of the first slope, as the paper's authors compute them: its error grows with the exponent."""
+    """Return powers of the first slope, as the paper's authors compute them: its error grows with the exponent."""
     heads = int(a["num_heads"])
     below = 1 << (heads.bit_length() - 1)
 
@@ -27,7 +27,7 @@ def slopes_by_ratio(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 
 
 def bad_integers(trial: Trial, arguments: Mapping[str, int]) -> Iterator[InvalidCall]:
-    """Each size negative, no integer, or missing."""
+    """Yield each size negative, no integer, or missing."""
     for name in arguments:
         bad: dict[str, Any] = {"negative": -trial.draw(sizes()), "a bool": True, "a fraction": 2.5, "missing": None}
         for what, value in bad.items():

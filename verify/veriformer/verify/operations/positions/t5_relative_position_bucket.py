@@ -23,7 +23,7 @@ def _buckets(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 
 
 def _by_logarithm(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    """e + ⌊(b − e) log(x / e) / log(M / e)⌋ rounded: either neighbour where that may be whole."""
+    """Return e + ⌊(b − e) log(x / e) / log(M / e)⌋ rounded: either neighbour where that may be whole."""
     if not isinstance(xp, RunningError):
         return []
     r, both = a["relative_position"].astype(np.int64), a.get("bidirectional", True)
@@ -95,7 +95,7 @@ T5_RELATIVE_POSITION_BUCKET = OpInfo(
 
 # T5
 def _configured(trial: Trial, *more: tuple[bool, int, int]) -> tuple[dict[str, Any], int, int]:
-    """Options, the number of buckets in a direction, and the distance from which all are alike."""
+    """Draw options, the number of buckets in a direction, and the distance from which all are alike."""
     both, number, far = trial.draw(choice(*_CONFIGURATIONS, *more))
     given = {"bidirectional": both, "num_buckets": number, "max_distance": far}
     usual = {"bidirectional": True, "num_buckets": 32, "max_distance": 128}

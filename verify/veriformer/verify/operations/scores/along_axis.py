@@ -24,13 +24,13 @@ def axis_in(a: Mapping[str, Any]) -> int:
 
 
 def _log_total(xp: Any, z: Any, axis: int) -> Any:
-    """log Σ e^z with the axis kept."""
+    """Return log Σ e^z with the axis kept."""
     m = xp.max(z, axis=axis, keepdims=True)
     return m + xp.log(xp.sum(xp.exp(z - m), axis=axis, keepdims=True))
 
 
 def softmax_by_log(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    """e^{z − log Σ e^z}, the form of log-softmax and of recomputation from a saved log-sum-exp."""
+    """Return e^{z − log Σ e^z}, the form of log-softmax and of recomputation from a saved log-sum-exp."""
     return [xp.exp(a["z"] - _log_total(xp, a["z"], axis_in(a)))]
 
 
@@ -49,7 +49,7 @@ def softmax_scaled(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 
 
 def through_maximum(xp: Any, z: Any, dz: Any, dm: Any, axis: int) -> Any:
-    """dz with what flows through the maximum: 0 over the reals, and in floats what rounding left of it."""
+    """Return dz with what flows through the maximum: 0 over the reals, and in floats what rounding left of it."""
     highest = exactly_equal(z - xp.max(z, axis=axis, keepdims=True), 0)
     return xp.where(highest, dz + (dm - xp.sum(dz, axis=axis, keepdims=True)), dz)
 
@@ -86,7 +86,7 @@ def one_slice(trial: Trial, reduced: bool) -> tuple[Arguments, Arguments, dict[s
 
 
 def changed_scores(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
-    """A call, and the same with its scores or its axis changed."""
+    """Draw a call, and the same with its scores or its axis changed."""
     kind = trial.draw(values(("gaussian", "offset", "one-signed")))
     n = trial.draw(sizes(2))
     a: Arguments = {"z": trial.tensor(kind.array(n, n)), "dim": 0}
@@ -94,12 +94,12 @@ def changed_scores(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
 
 
 def bulk_scores(trial: Trial) -> Arguments:
-    """Many rows, whose sums show how they were taken."""
+    """Draw many rows, whose sums show how they were taken."""
     return {"z": trial.tensor(2.0 * trial.draw(values(("gaussian", "one-signed", "ties"))).array(*bulk_shape(trial)))}
 
 
 def bulk_shape(trial: Trial, width: tuple[int, int] = (32, 3000)) -> tuple[int, ...]:
-    """Rows enough to tell how large rounding errors are on average."""
+    """Draw rows enough to tell how large rounding errors are on average."""
     trial.only_large(0.5)
     shape = trial.rows(width, (16, 400), least_rank=1)
     assert shape is not None
@@ -115,7 +115,7 @@ def loud(trial: Trial, z: torch.Tensor, axis: int = -1) -> torch.Tensor:
 
 
 def long_scores(trial: Trial) -> Arguments:
-    """Rows of any length, some with a peak that e^z cannot hold, some with nothing but -inf in one half."""
+    """Draw rows of any length, some with a peak that e^z cannot hold, some with nothing but -inf in one half."""
     a = draw_scores(trial)
     return {**a, "z": half_hidden(trial, loud(trial, a["z"], axis_in(a)), axis_in(a))}
 
@@ -131,14 +131,14 @@ def half_hidden(trial: Trial, z: torch.Tensor, axis: int) -> torch.Tensor:
 
 
 def ordinary_scores(trial: Trial) -> Arguments:
-    """Gaussian scores of any shape."""
+    """Draw Gaussian scores of any shape."""
     *lead, n = trial.draw(shapes(1, 3))
     shape = (*lead, trial.fitted("n", n))
     return {"z": trial.tensor(trial.draw(values(("gaussian",))).array(*shape))}
 
 
 def bad_axis(trial: Trial) -> Iterator[InvalidCall]:
-    """Scores and axes that both operations refuse."""
+    """Yield scores and axes that both operations refuse."""
     z = ordinary_scores(trial)["z"]
     yield InvalidCall("no tensor", {"z": None}, ("z",))
     yield InvalidCall("an axis too high", {"z": z, "dim": z.ndim}, ("dim",))
@@ -183,5 +183,5 @@ def draw_huge(trial: Trial) -> tuple[torch.Tensor, torch.Tensor, np.ndarray[Any,
 
 
 def granting_one_bit(trial: Trial, reference: Reference) -> Reference:
-    """An exact 0 stands for a number below every format: its rounding may go up."""
+    """Return the reference with an exact 0 granted the smallest number: it stands for one below every format."""
     return Reference(reference.exact, reference.bound + trial.format.smallest_subnormal, scale=1.0, constant=True)

@@ -26,7 +26,7 @@ def _error(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 
 
 def _by_means(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    """Σ |B| / n · |acc − conf|, bin by bin, as it is printed."""
+    """Return Σ |B| / n · |acc − conf|, bin by bin, as it is printed."""
     chosen, M = highest(a["probs"]), int(a.get("num_bins", 15))
     confidence = xp.reshape(xp.take_along(a["probs"], chosen[..., None], -1), (chosen.size,))
     inner = exact_values(xp.asarray(np.arange(1, M) / M))
@@ -41,7 +41,7 @@ def _by_means(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 
 
 def rows(rng: np.random.Generator, confidence: np.ndarray, classes_: int) -> tuple[np.ndarray, np.ndarray]:
-    """Probabilities [..., V] with these as the largest, some of the others 0, and where each of them stands."""
+    """Draw probabilities [..., V] with these as the largest, some of the others 0, and where each of them stands."""
     chosen = rng.integers(0, classes_, confidence.shape)
     probs = 0.5 * confidence[..., None] * np.maximum(0.0, rng.uniform(-0.3, 1.0, (*confidence.shape, classes_)))
     np.put_along_axis(probs, chosen[..., None], confidence[..., None], -1)
@@ -49,7 +49,7 @@ def rows(rng: np.random.Generator, confidence: np.ndarray, classes_: int) -> tup
 
 
 def sometimes_right(rng: np.random.Generator, chosen: np.ndarray, classes_: int) -> np.ndarray:
-    """Targets of which about half are the chosen classes."""
+    """Draw targets of which about half are the chosen classes."""
     return np.where(rng.random(chosen.shape) < 0.5, chosen, classes(rng, chosen.shape, classes_))
 
 
@@ -151,7 +151,7 @@ def _agree(trial: Trial, arguments: Arguments) -> None:
 
 
 def _samples(trial: Trial, bins: int, *, least: int = 1) -> Arguments:
-    """Samples on one axis, on edges where the dtype holds them."""
+    """Draw samples on one axis, on edges where the dtype holds them."""
     rng, n, V = _rng(trial), trial.draw(sizes(least, 9)), trial.draw(choice(3, 2, 4))
     probs, chosen = rows(rng, confidences(rng, (n,), bins), V)
     return {"probs": trial.tensor(probs), "target": ids(sometimes_right(rng, chosen, V)), "num_bins": bins}

@@ -35,7 +35,7 @@ _PEAK = 16.0
 
 
 def of_itself(loss: torch.Tensor) -> torch.Tensor:
-    """A loss in whole eights."""
+    """Return a loss in whole eights."""
     return (loss.double() / 8).round()
 
 
@@ -45,7 +45,7 @@ def of_its_logarithm(perplexity: torch.Tensor) -> torch.Tensor:
 
 
 def pulled(gradient: torch.Tensor) -> torch.Tensor:
-    """1 and −1 where a gradient is near its largest size, else 0."""
+    """Return 1 and −1 where a gradient is near its largest size, else 0."""
     return (gradient.double() / gradient.double().abs().max()).round()
 
 

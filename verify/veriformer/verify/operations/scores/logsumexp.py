@@ -48,7 +48,7 @@ def _logsumexp_vjp_by_log(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, An
 
 
 def _logsumexp_vjp_by_chain(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
-    """(g / s) e with s = Σ e, as the chain rule gives it for max + log s."""
+    """Return (g / s) e with s = Σ e, as the chain rule gives it for max + log s."""
     z, axis = a["z"], axis_in(a) % a["z"].ndim
     g = xp.reshape(g, (*z.shape[:axis], 1, *z.shape[axis + 1 :]))
     e = xp.exp(z - xp.max(z, axis=axis, keepdims=True))

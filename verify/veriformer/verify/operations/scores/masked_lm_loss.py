@@ -92,7 +92,7 @@ def _exact(trial: Trial, arguments: Arguments) -> Reference:
 
 
 def _masked_rows(trial: Trial) -> tuple[np.random.Generator, Arguments, np.ndarray]:
-    """Rows of which some are masked and some are visible, and which."""
+    """Draw rows of which some are masked and some are visible, and which."""
     rng, drawn = draw_rows(trial, least=2)
     n = drawn["target"].shape[0]
     visible = rng.random(n) < 0.5

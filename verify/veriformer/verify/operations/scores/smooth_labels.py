@@ -28,7 +28,7 @@ def _smooth(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 
 
 def _blended(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    """(1 − α) y + α u with the uniform row u = 1 / V formed first."""
+    """Return (1 − α) y + α u with the uniform row u = 1 / V formed first."""
     hit = (a["target"][..., None] == np.arange(a["num_classes"])).astype(np.float64)
     alpha, u = xp.asarray(a["alpha"]), xp.asarray(1.0) / a["num_classes"]
     return [(1 - alpha) * xp.asarray(hit) + alpha * u]

@@ -56,7 +56,7 @@ def _softmax_vjp_scaled(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]
 
 
 def _softmax_vjp_by_chain(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
-    """e (g / s − Σ g e / s²) with s = Σ e, as the chain rule gives it for e / s."""
+    """Return e (g / s − Σ g e / s²) with s = Σ e, as the chain rule gives it for e / s."""
     z, axis = a["z"], axis_in(a)
     e = xp.exp(z - xp.max(z, axis=axis, keepdims=True))
     s = xp.sum(e, axis=axis, keepdims=True)

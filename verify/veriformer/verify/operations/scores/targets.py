@@ -31,17 +31,17 @@ def loss_by_total(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 
 
 def loss_vjp_by_chain(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
-    """Its gradient by the chain rule."""
+    """Return the gradient of the loss by the chain rule."""
     return {"logits": loss_forms.loss_gradient(xp, a["logits"], a["target"], g, **options_of(a))}
 
 
 def loss_vjp_by_total(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
-    """Its gradient, the total kept."""
+    """Return the gradient of the loss with the total kept."""
     return {"logits": loss_forms.loss_gradient(xp, a["logits"], a["target"], g, kept=True, **options_of(a))}
 
 
 def classes(rng: np.random.Generator, shape: tuple[int, ...], vocabulary: int) -> np.ndarray:
-    """Class indices of this shape."""
+    """Draw class indices of this shape."""
     return rng.integers(0, vocabulary, shape)
 
 
@@ -102,13 +102,13 @@ def draw_cross_entropy(trial: Trial) -> Arguments:
 
 
 def probabilities(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """Rows of entries in [0, 1], some of them zero; the rows need not sum to 1."""
+    """Draw rows of entries in [0, 1], some of them zero; the rows need not sum to 1."""
     t = rng.random(shape) * (rng.random(shape) < 0.8)
     return t / max(1.0, float(t.sum(-1).max())) if rng.random() < 0.5 else t
 
 
 def ordinary_rows(trial: Trial) -> Arguments:
-    """Gaussian logits with class targets."""
+    """Draw Gaussian logits with class targets."""
     lead = trial.draw(leading_shapes())
     vocabulary = trial.draw(sizes(2))
     kind = trial.draw(values(("gaussian",)))
@@ -116,7 +116,7 @@ def ordinary_rows(trial: Trial) -> Arguments:
 
 
 def changed_targets(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
-    """A call, and the same with one of the arguments changed that all losses have."""
+    """Draw a call, and the same with one of the arguments changed that all losses have."""
     n, vocabulary = trial.draw(sizes(2)), trial.draw(sizes(3))
     kind = trial.draw(values(("gaussian", "offset", "one-signed")))
     a: Arguments = {"logits": trial.tensor(kind.array(n, vocabulary)), "target": ids(np.arange(n) % vocabulary)}
@@ -128,7 +128,7 @@ def changed_targets(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
 
 
 def long_rows(trial: Trial) -> Arguments:
-    """A vocabulary of any size and any number of tokens, some of them ignored; in every other call by default."""
+    """Draw a vocabulary of any size and any number of tokens, some of them ignored; in every other call by default."""
     if trial.draw(choice(False, True)):
         a = draw_perplexity(trial)
         return {**a, "logits": loud(trial, a["logits"])}
@@ -138,7 +138,7 @@ def long_rows(trial: Trial) -> Arguments:
 
 
 def bad_targets(trial: Trial) -> Iterator[InvalidCall]:
-    """Logits and class targets that every loss refuses."""
+    """Yield logits and class targets that every loss refuses."""
     n, vocabulary = trial.draw(sizes(2)), trial.draw(sizes(2))
     kind = trial.draw(values(("gaussian",)))
     logits = trial.tensor(kind.array(n, vocabulary))

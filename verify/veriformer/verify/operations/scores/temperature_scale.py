@@ -33,7 +33,7 @@ def _scaled_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
 
 
 def _quotient(xp: Any, a: Mapping[str, Any]) -> Any:
-    """z / T, as it is usually written; only where T is far from underflow, for it overflows below."""
+    """Return z / T, as it is usually written; only where T is far from underflow, for it overflows below."""
     z = a["logits"]
     return (z if a["temperature"] >= 2.0**-10 else z - xp.max(z, axis=-1, keepdims=True)) / a["temperature"]
 

@@ -20,7 +20,8 @@ Applies = Callable[[Target, str, str], str | None]
 
 
 def _ability(reason: str) -> Callable[[Callable[[Subject], bool]], Applies]:
-    """Why a law does not apply; one that cannot be built or stepped is no matter of ability: its contract says so."""
+    """Return a decorator for the reason why a law does not apply; failures to build or step are left to the contract
+    check."""
 
     def bound(able: Callable[[Subject], bool]) -> Applies:
         @wraps(able)
@@ -175,7 +176,7 @@ def _rates(one: Subject) -> list[dict[str, Any]]:
 
 
 def _own_options(e: OptimizerExample) -> dict[str, Any] | None:
-    """Options for a group: another rate, or another value of something else; none where there are none."""
+    """Return options for a group: another rate, or another value of something else; none where there are none."""
     known = [dict(one) for one in e.subject.alternatives if not one.keys() & e.run.get("options", {}).keys()]
     known += _rates(e.subject) * (1 + len(known) // 2)
     return known[int(e.rng.integers(len(known)))] if known else None

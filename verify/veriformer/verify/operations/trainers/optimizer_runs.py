@@ -57,23 +57,23 @@ class OptimizerExample:
         return dict(known[int(self.rng.integers(len(known)))])
 
     def some(self, share: float = 0.4) -> list[tuple[int, int]]:
-        """Pairs of a step and a parameter, some of all; one at least."""
+        """Draw pairs of a step and a parameter: some of all, at least one."""
         found = [(t, i) for t in range(self.T) for i in range(self.n) if self.rng.random() < share]
         return found or [(int(self.rng.integers(self.T)), int(self.rng.integers(self.n)))]
 
     def split(self) -> list[Group]:
-        """All parameters in two groups without options of their own, in their order."""
+        """Draw a split of all parameters, in their order, into two groups without options of their own."""
         cut = int(self.rng.integers(1, self.n))
         return [(list(range(cut)), None), (list(range(cut, self.n)), None)]
 
     def ask(self, **given: Any) -> Outcome:
-        """A run, on the record."""
+        """Run the optimizer, on the record."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return self.trial.call({**self.run, **given})
 
     def alone(self, i: int, steps: Sequence[int] | None = None, **given: Any) -> Outcome:
-        """A run of one parameter by itself, of some of its gradients."""
+        """Run the optimizer on one parameter alone, with some of its gradients."""
         grads = self.run["grads"][i]
         return self.ask(params=[self.run["params"][i]], grads=[grads if steps is None else grads[list(steps)]], **given)
 

@@ -160,7 +160,7 @@ class Subject:
         steps: int = _PLAIN_STEPS,
         **given: Any,
     ) -> list[torch.Tensor]:
-        """A run in which every parameter has gradients nowhere near zero; nothing where it raises.
+        """Return a run in which every parameter has gradients nowhere near zero; nothing where it raises.
 
         first: the number of the first parameter, which decides its gradients.
         """
@@ -178,7 +178,7 @@ class Subject:
 
 
 def _others(value: Any) -> list[Any]:
-    """Other values that an option of this value may have."""
+    """Return alternative values of an option with this value."""
     if isinstance(value, bool):
         return [not value]
     if isinstance(value, int | float):

@@ -38,7 +38,7 @@ class SchedulerExample:
             self.metrics = [float(x) for x in self.rng.integers(1, 4, self.steps)]
 
     def ask(self, **given: Any) -> Outcome:
-        """A run, on the record."""
+        """Run the schedule, on the record."""
         asked = {"rates": self.rates, "steps": self.steps, **({"metrics": self.metrics} if self.metrics else {})}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -32,7 +32,7 @@ RANGES: dict[str, tuple[int, int]] = {
 
 
 def work(s: Mapping[str, int]) -> float:
-    """Scores; 64 products of a matrix cost as much as one, and so do 8 entries of q, k, v or the result."""
+    """Return the number of scores; 64 products count as one, and so do 8 entries of q, k, v or the result."""
     groups, wide = s["batch"] * s["groups"], s["d_k"] + s["d_v"]
     per_head = s["n_q"] * (s["n_k"] * (1 + wide / 64) + wide / 8)
     return groups * (s["repeats"] * per_head + s["n_k"] * wide / 8)

@@ -30,7 +30,7 @@ def _dropped(trial: Trial, p: float) -> dict[str, Any]:
 
 
 def _diagonal(trial: Trial, shape: Shape) -> torch.Tensor:
-    """Values [B, G, n_k, n_k] with numbers between ½ and 2, of either sign, on the diagonal."""
+    """Draw values [B, G, n_k, n_k] with numbers between ½ and 2, of either sign, on the diagonal."""
     b, _, groups, _, n_k, _, _ = shape
     rng = trial.draw(values()).rng
     diagonal = rng.choice([-1.0, 1.0], (b, groups, n_k)) * rng.uniform(0.5, 2.0, (b, groups, n_k))
@@ -46,7 +46,7 @@ def _off(trial: Trial) -> None:
 
 
 def _weights(trial: Trial, p: float) -> Arguments:
-    """A call whose result is the dropped weight matrix, nothing hidden; it has 160 weights or more."""
+    """Draw a call whose result is the dropped weight matrix, nothing hidden; it has 160 weights or more."""
     n_k = trial.draw(choice(5, 6, 9))
     shape = (2, trial.draw(choice(2, 4)), 2, trial.draw(choice(8, 11)), n_k, 3, n_k)
     tensors = draw_tensors(trial, shape, ("small", "gaussian"))
@@ -111,7 +111,7 @@ def _generator(trial: Trial) -> None:
 
 
 def _uniform(trial: Trial, p: float, shape: tuple[int, ...] | None = None) -> Arguments:
-    """A call whose result shows the mask of dropout: weights that are all equal, values that are the identity."""
+    """Draw a call whose result shows the mask of dropout: weights that are all equal, values that are the identity."""
     shapes = (2, 4, 16, 16), (3, 2, 16, 24), (2, 2, 32, 16), (1, 2, 128, 128)
     b, h, n_q, n_k = shape or trial.draw(choice(*shapes))
     zero = trial.tensor(np.zeros((b, h, n_q, 2)))
@@ -167,7 +167,7 @@ def _long(trial: Trial) -> None:
 
 
 def _underflowed(trial: Trial, arguments: Arguments, keep: np.ndarray) -> np.ndarray:
-    """Where a weight seems dropped that may have been kept: the dtype cannot show it, but its gradient may count.
+    """Return the mask of weights that seem dropped but may have been kept: their gradient may count.
 
     Value and scale make at most five times as much of a weight, so one that becomes 0 by itself is among these, too.
     """

@@ -111,7 +111,7 @@ _LOUD = 2.0**12
 
 
 def keys_seen(x: torch.Tensor) -> torch.Tensor:
-    """1 where an entry is more than 2^-10, else 0."""
+    """Return 1 where an entry is more than 2^-10, else 0."""
     return torch.where(x.isnan(), x.double(), (x.abs() > 2.0**-10).double())
 
 

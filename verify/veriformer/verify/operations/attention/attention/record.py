@@ -84,7 +84,7 @@ def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
 
 
 def _bulk(trial: Trial) -> Arguments:
-    """Calls of any size, scores of ordinary size; two thirds of the calls are plain."""
+    """Draw calls of any size, scores of ordinary size; two thirds of the calls are plain."""
     trial.only_large(2.0)
     shape = draw_shape(trial, n_q=(8, 60), n_k=(32, 1200), d_k=(8, 256))
     tensors = draw_tensors(trial, shape, ("gaussian", "duplicates", "sparse"))

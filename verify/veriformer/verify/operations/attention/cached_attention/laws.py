@@ -95,7 +95,7 @@ def _int8(trial: Trial) -> None:
 
 
 def _of_many_sizes(trial: Trial, x: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
-    """Every row times a number of its own."""
+    """Draw a factor for every row, and return the scaled rows."""
     return trial.tensor(array(x) * 10.0 ** rng.uniform(-1.0, 1.0, (*x.shape[:3], 1)))
 
 

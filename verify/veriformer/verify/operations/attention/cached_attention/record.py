@@ -88,7 +88,7 @@ def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
 
 
 def _long(trial: Trial) -> Arguments:
-    """A few tokens over a long past, or a long text at once."""
+    """Draw a few tokens over a long past, or a long text at once."""
     trial.only_large(2.0)
     kinds = ("gaussian", "one-signed", "peaked")
     if trial.draw(choice(False, False, False, True)):

@@ -33,7 +33,7 @@ RANGES: dict[str, tuple[int, int]] = {
 
 
 def _work(s: Mapping[str, int]) -> float:
-    """Scores; 64 products of a matrix cost as much as one, and so do 4 entries of q, k, v or the result."""
+    """Return the number of scores; 64 products count as one, and so do 4 entries of q, k, v or the result."""
     wide = s["d"] + s["d_v"]
     return s["batch"] * s["heads"] * (s["n_q"] * s["n_k"] * (1 + wide / 64) + (s["n_q"] + s["n_k"]) * wide / 4)
 

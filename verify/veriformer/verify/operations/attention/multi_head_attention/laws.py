@@ -134,7 +134,7 @@ _POISON = choice(torch.nan, torch.inf, -torch.inf)
 
 
 def _padded(trial: Trial) -> tuple[Shape, dict[str, Any], np.ndarray]:
-    """Self-attention of texts of different lengths, padded on the left or on the right."""
+    """Draw self-attention of texts of different lengths, padded on the left or on the right."""
     shape = draw_shape(trial, context=False, least=2, batch=(1, 4))
     shape = shape._replace(b=trial.draw(choice(2, 3, 1)) if shape.b == 1 else shape.b)
     a: dict[str, Any] = {**draw_tensors(trial, shape), **counts(trial, shape)}

@@ -65,7 +65,7 @@ def _shape(s: Mapping[str, int]) -> Shape:
 
 
 def _work(shape: Shape) -> float:
-    """Scores; 64 products of a matrix cost as much as one, and so do 4 features or weights."""
+    """Return the number of scores; 64 products count as one, and so do 4 features or weights."""
     b, n, d, heads, g, d_k, d_v, d_out = shape[:8]
     m, c = shape.keys, d if shape.c is None else shape.c
     into, out = heads * d_k + g * (d_k + d_v), heads * d_v
@@ -121,7 +121,7 @@ def draw_tensors(trial: Trial, shape: Shape, kinds: Sequence[str] = KINDS) -> di
 
 
 def _sized(trial: Trial, kind: Values, name: str, axes: tuple[int, ...]) -> torch.Tensor:
-    """Weights that leave the size of what they are multiplied with about as it is."""
+    """Draw weights that leave the size of what they are multiplied with about as it is."""
     return trial.tensor(kind.array(*axes) * (0.5 if name.startswith("w_") else 1.0))
 
 

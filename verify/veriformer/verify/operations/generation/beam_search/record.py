@@ -127,7 +127,7 @@ def _size(weights: object, size: int, depth: int) -> tuple[int, int]:
 
 
 def _row(rng: np.random.Generator, weights: tuple[int, ...], size: int, dtype: torch.dtype) -> tuple[float, ...]:
-    """Log-probabilities in proportion to small integers: ties are exact, and everything else is far apart."""
+    """Draw log-probabilities in proportion to small integers: ties are exact, and everything else is far apart."""
     w = rng.choice(weights, size).astype(np.float64)
     w[rng.integers(0, size)] += not w.any()
     return _logs(w, dtype)
@@ -140,7 +140,7 @@ def _logs(w: np.ndarray[Any, np.dtype[np.float64]], dtype: torch.dtype) -> tuple
 
 
 def every_text(a: Arguments) -> list[Text]:
-    """All texts that a search may return: possible ones with eos at the end alone, or as long as allowed."""
+    """Return all possible results of a search: texts with eos at the end alone, or as long as allowed."""
     return list(_texts(a, tuple(a["start"].tolist()), ()))
 
 

@@ -28,7 +28,7 @@ def _k(trial: Trial, z: torch.Tensor) -> dict[str, Any]:
 
 
 def _many_ties(trial: Trial) -> torch.Tensor:
-    """A row of one score, and one of two: more of each than a half can count."""
+    """Draw a row of one score, and one of two: more of each than a half can count."""
     m = trial.draw(choice(1000, 2500))
     return trial.tensor(draw_rng(trial).integers(0, [[1], [2]], (2, m)))
 

@@ -31,7 +31,7 @@ from veriformer.verify.targets.target import Target
 
 
 def _given(a: Arguments) -> list[str]:
-    """Names of the weights that the experts have."""
+    """Return names of the weights that the experts have."""
     return [name for name in ("w1", "b1", "w2", "b2") if a[name] is not None]
 
 

@@ -133,7 +133,7 @@ def _per_expert(xp: Any, gates: Any) -> Any:
 
 
 def halves(trial: Trial, *shape: int) -> torch.Tensor:
-    """Multiples of one half up to 1: products and sums of a few of them are exact in every dtype."""
+    """Draw multiples of one half up to 1: products and sums of a few of them are exact in every dtype."""
     return trial.tensor(trial.draw(values(("gaussian",))).rng.integers(-2, 3, shape) / 2)
 
 
@@ -148,7 +148,7 @@ WIDTHS = ((3, 2, 1), (2, 3, 2), (4, 1, 3), (1, 2, 3), (3, 3, 2))
 
 
 def mixture(trial: Trial, lead: tuple[int, ...], number: int, widths: Any = None) -> dict[str, Any]:
-    """Tokens, router and experts of small, unequal widths; scores tie where the target says what it does then."""
+    """Draw tokens, router and experts of small, unequal widths; scores tie where the target says what it does then."""
     d, h, o = widths or trial.draw(choice(*WIDTHS))
     x, router = halves(trial, *lead, d), halves(trial, d, number)
     if trial.claims.deviates("choice.ties"):

@@ -41,7 +41,7 @@ _RANGES: dict[str, tuple[int, int]] = {
 
 
 def _work(shape: Sequence[int]) -> float:
-    """Scores; 64 products of a matrix cost as much as one, and so do 4 features or weights."""
+    """Return the number of scores; 64 products count as one, and so do 4 features or weights."""
     b, n, d, g, r, d_k, d_v, f = shape
     weights = d * (g * r * (d_k + d_v) + g * (d_k + d_v) + 2 * f)
     scores = g * r * n * n * (1 + (d_k + d_v) / 64)
@@ -80,7 +80,7 @@ def _supported(trial: Trial, shape: Sequence[int]) -> list[int]:
 
 
 def _block(trial: Trial, shape: Sequence[int], kinds: Sequence[str], activations: Sequence[str]) -> dict[str, Any]:
-    """A block of b, n, d, groups, heads of each, d_k, d_v and f as given."""
+    """Draw a block of b, n, d, groups, heads of each, d_k, d_v and f as given."""
     b, n, d, groups, repeats, d_k, d_v, f = shape
     heads = groups * repeats
     shapes: dict[str, tuple[int, ...]] = {

@@ -28,7 +28,7 @@ from veriformer.verify.strategies import choice, sizes, values
 
 
 def _some_grads(trial: Trial) -> tuple[list[torch.Tensor], float]:
-    """A list of gradients that are not all zero, and their norm."""
+    """Draw a list of gradients that are not all zero, and their norm."""
     grads = draw_grads(trial)
     if not norm_of(grads):
         grads[0] = grads[0] + 1.0
@@ -41,12 +41,12 @@ def _items(outcome: Outcome, arguments: Arguments) -> list[Any]:
 
 
 def flattened(*parts: torch.Tensor) -> torch.Tensor:
-    """All entries of several tensors in one vector of float64."""
+    """Return all entries of several tensors in one vector of float64."""
     return torch.cat([part.double().reshape(-1) for part in parts])
 
 
 def cross_ratio(clipped: torch.Tensor, given: torch.Tensor) -> torch.Tensor:
-    """clipped · ‖given‖² − ⟨clipped, given⟩ given, over ‖given‖²: 0 where the direction is kept."""
+    """Return clipped · ‖given‖² − ⟨clipped, given⟩ given, over ‖given‖²: 0 where the direction is kept."""
     return clipped - given * ((clipped @ given) / (given @ given))
 
 

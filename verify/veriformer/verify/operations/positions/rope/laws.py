@@ -133,7 +133,7 @@ def _pairings(trial: Trial) -> None:
 
 
 def _pair(trial: Trial, options: dict[str, Any], d: int, i: int) -> tuple[slice, ...]:
-    """Where the features of pair i lie."""
+    """Return the index of the features of pair i."""
     half = options.get("pairing", trial.claims.convention("rope.pairing")) == "half"
     return (slice(None), slice(i, None, d // 2) if half else slice(2 * i, 2 * i + 2))
 

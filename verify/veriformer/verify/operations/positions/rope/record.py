@@ -87,7 +87,7 @@ def _places(trial: Trial, shape: tuple[int, ...]) -> torch.Tensor:
 
 
 def positions_for(trial: Trial, lead: tuple[int, ...], n: int) -> torch.Tensor:
-    """Positions [n], or with all axes of the features but the last, each full or 1."""
+    """Draw positions [n], or with all axes of the features but the last, each full or 1."""
     if not lead or not trial.draw(choice(False, True, True)):
         return _places(trial, (n,))
     if trial.draw(st.booleans()):
@@ -118,7 +118,7 @@ def draw_rope(trial: Trial) -> Arguments:
 
 
 def features(trial: Trial, n: int = 3, d: int = 6) -> torch.Tensor:
-    """Ordinary features [n, d]."""
+    """Draw ordinary features [n, d]."""
     return trial.tensor(trial.draw(values(("gaussian", "one-signed"))).array(n, d))
 
 
