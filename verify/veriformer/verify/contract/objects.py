@@ -9,8 +9,7 @@ from torch import Tensor
 
 
 class Optimizer(Protocol):
-    """Optimizer that updates its parameters in place by their ``grad``; a parameter whose ``grad`` is None is
-    skipped."""
+    """Optimizer that updates its parameters in place by their ``grad``; one whose ``grad`` is None is skipped."""
 
     def step(self) -> Any:
         """Take one step."""

@@ -73,8 +73,7 @@ def rule(axis: str, tried: Sequence[int], taken: Sequence[int]) -> SizeRule | No
 
 
 def _ends(multiple: int, tried: Sequence[int], taken: Sequence[int]) -> list[tuple[int, int | None]]:
-    """Return the pairs (smallest, largest) to try for multiples of ``multiple``: without a largest, or up to the last
-    taken."""
+    """Return pairs (smallest, largest) to try for multiples of ``multiple``: no largest, or the last taken."""
     below = [size for size in tried if size % multiple == 0]
     smallest = multiple if not below or below[0] == taken[0] else taken[0]
     return [(smallest, None), (smallest, taken[-1])] if len(taken) > _FEW else [(smallest, None)]

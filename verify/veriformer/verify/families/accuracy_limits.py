@@ -77,8 +77,7 @@ def measured(operation: str, quantity: str) -> Measured:
 
 @cache
 def _table() -> Mapping[str, Mapping[str, Measured]]:
-    """Return the table, with scatters below the median raised to it, such as where results equal the plain
-    formula's."""
+    """Return the table, its scatters at least their median, as where results equal the plain formula's."""
     text = (resources.files(__package__) / TABLE).read_text(encoding="utf-8")
     table = {
         name: {quantity: Measured(**x) for quantity, x in found.items()} for name, found in json.loads(text).items()

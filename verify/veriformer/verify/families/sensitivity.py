@@ -32,8 +32,7 @@ def _sensitivity(operation: OpInfo, trial: Trial) -> None:
 
 
 def _apart(a: Reference, b: Reference) -> bool:
-    """Return whether an entry moves by more than both bounds; the wide bounds are computed only beyond the narrow
-    ones."""
+    """Return whether an entry moves by more than both bounds; wide ones are computed only if needed."""
     with np.errstate(invalid="ignore"):
         distance = np.abs(a.exact - b.exact)
         return bool((distance > a.narrow + b.narrow).any()) and bool((distance > a.bound + b.bound).any())

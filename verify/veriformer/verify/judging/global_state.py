@@ -27,8 +27,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class _Watched:
-    """Watched state of the process. read: the value that ``same`` compares; keep: the value that ``restore`` needs, if
-    another."""
+    """Watched state of the process. read: the value compared by ``same``; keep: the value restored, if another."""
 
     name: str
     read: Callable[[], Any]
@@ -224,8 +223,7 @@ def guarded(watched: tuple[_Watched, ...], tell: Tell) -> Iterator[None]:
 
 @contextlib.contextmanager
 def streams() -> Iterator[None]:
-    """Redirect Python's standard output and error to the null device, where they may be closed; keep their descriptors
-    open."""
+    """Redirect Python's stdout and stderr to the null device; keep their descriptors open."""
     before = sys.stdout, sys.stderr
     with open(os.devnull, "w") as nowhere, open(os.devnull, "w") as too:
         sys.stdout, sys.stderr = nowhere, too

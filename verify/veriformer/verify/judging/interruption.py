@@ -16,8 +16,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 def ending(error: BaseException) -> BaseException:
-    """Return the Ended or Interrupted in the context chain of an error, as Hypothesis hides it; else the error
-    itself."""
+    """Return the Ended or Interrupted in an error's context chain, where Hypothesis hides it; else the error."""
     found: BaseException | None = error
     while found is not None and not isinstance(found, (Ended, Interrupted)):
         found = found.__context__

@@ -75,8 +75,7 @@ def time_limit(seconds: float, *, may_kill: bool) -> Iterator[None]:
 
 
 def _within_hypothesis(frame: FrameType | None) -> bool:
-    """Return whether the innermost frame of Hypothesis or of this suite is Hypothesis's: it, or code it calls, is
-    running."""
+    """Return whether Hypothesis, or code that it calls, is running, not code of this suite or of the target."""
     while frame is not None:
         package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
         if package in ("hypothesis", "veriformer"):
@@ -114,8 +113,7 @@ def run_and_leave(main: Callable[[], int]) -> NoReturn:
 
 
 def limit_memory(gib: float) -> None:
-    """Limit the address space to this many GiB beyond the current mapping; an allocation beyond raises in the
-    target."""
+    """Let the process map this many GiB more; an allocation beyond raises in the target."""
     pages = int(Path("/proc/self/statm").read_text().split()[0]) if Path("/proc/self/statm").exists() else 0
     mapped = pages * resource.getpagesize()
     _, hard = resource.getrlimit(resource.RLIMIT_AS)

@@ -108,8 +108,7 @@ class Reference:
 
     @property
     def effective(self) -> bool:
-        """True if the reference can tell right from wrong: its values vary, and some bound is 0 or below their
-        scale."""
+        """True if the reference can tell right from wrong: values vary, some bound is 0 or below their scale."""
         if self.exact.size == 0:
             return False
         finite = np.isfinite(self.exact)

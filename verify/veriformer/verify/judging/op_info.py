@@ -121,8 +121,7 @@ class OpInfo:
         return tuple(name for name in self.inputs if isinstance(arguments.get(name), torch.Tensor))
 
     def exact(self, trial: Trial, arguments: Arguments, *, use_exact_oracle: bool = True) -> list[Reference]:
-        """Return the references of all parts of the result. use_exact_oracle: for fp64, else float64 with wider
-        bounds."""
+        """Return the references of all parts of the result. use_exact_oracle: for fp64, else wider bounds."""
         found = self._references(
             trial, arguments, lambda formula, xp, lifted: list(formula(xp, lifted)), self.formulas, use_exact_oracle
         )

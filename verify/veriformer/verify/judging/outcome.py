@@ -57,8 +57,7 @@ class Outcome:
 
 
 def _dense(value: Any, expression: str, what: str) -> Observation:
-    """Return a value as an observation. Raises Violation unless it is a dense tensor, neither sparse nor quantised nor
-    nested."""
+    """Return a value as an observation. Raises Violation unless it is a dense tensor."""
     if not isinstance(value, torch.Tensor):
         line = f'raise SystemExit(0 if isinstance({expression}, torch.Tensor) else "not a tensor")'
         raise Violation(f"{what} is a {type(value).__name__}, not a tensor", lines=[line])

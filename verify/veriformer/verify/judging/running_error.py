@@ -16,6 +16,5 @@ def running_error(dtype: str) -> RunningError:
 
 @functools.cache
 def over_float64(dtype: str) -> RunningError:
-    """Return the running-error arithmetic of a dtype over float64: cheap, with bounds a few roundoffs wider for
-    fp64."""
+    """Return the running-error arithmetic of a dtype over float64: cheap; fp64 bounds are a bit wider."""
     return RunningError(dtypes.format_of(dtypes.TORCH[dtype]), oracle=Float())

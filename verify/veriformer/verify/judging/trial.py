@@ -109,8 +109,7 @@ class Trial:
         self._data = data
 
     def judge_by(self, dtype: str) -> None:
-        """Judge by the errors and the range of this format: that of the row, or a coarser one that results come
-        from."""
+        """Judge by the errors and the range of this format: that of the row, or a coarser one of the results."""
         self.dtype_name = dtype
         self.format: Format = dtypes.format_of(dtypes.TORCH[dtype])
         large = bool(self.target.refusals(self.operation).rules)
@@ -316,8 +315,7 @@ class Trial:
         return record
 
     def _offered(self, operation: str, arguments: Arguments) -> Any:
-        """Return the result of a call; reject the example where the form of the target has no such call, or refuses an
-        optional one."""
+        """Return the result of a call; reject the example where the form lacks it, or it may be refused and is."""
         try:
             return self._raw(operation, arguments)
         except Violation as violation:

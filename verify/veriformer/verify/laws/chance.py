@@ -40,8 +40,7 @@ def interval_of_squares(n: int) -> tuple[float, float]:
 
 
 def _edge(divergence: Callable[[float], float], n: int, inside: float, outside: float) -> float:
-    """Return the point between ``inside`` and ``outside`` at which n · divergence reaches log(2 / ERROR_RATE), by
-    bisection."""
+    """Return the point between ``inside`` and ``outside`` where n · divergence = log(2 / ERROR_RATE)."""
     needed = math.log(2.0 / ERROR_RATE) / n
     for _ in range(60):
         middle = (inside + outside) / 2

@@ -51,8 +51,7 @@ def _formats(operation: OpInfo, family: str) -> tuple[str, ...]:
 
 
 def settles_ties(target: Target, operation: str, dtype: str) -> str | None:
-    """Return the reason why a law of ties does not apply: the target claims to leave open which of equal scores it
-    chooses."""
+    """Return why a law of ties does not apply: the target claims to leave the choice of equal scores open."""
     return "which of equal scores is chosen is left open, as claimed" if target.claims.deviates("choice.ties") else None
 
 

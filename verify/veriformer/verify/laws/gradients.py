@@ -30,8 +30,7 @@ def judge_with_gradients(trial: Trial, operation: OpInfo, arguments: Arguments, 
 
 
 def draw_cotangent(trial: Trial, shape: tuple[int, ...], *, expanded: bool = True) -> torch.Tensor:
-    """Draw a cotangent, seldom uniform, under any strides; ``expanded=False`` excludes stride 0, along which it is
-    constant."""
+    """Draw a cotangent, seldom uniform, under any strides; ``expanded=False`` excludes stride 0."""
     g = trial.tensor(trial.draw(values()).array(*(shape or (1,))))
     return trial.draw(layouts(expanded=expanded)).of(g if shape else g[0])
 

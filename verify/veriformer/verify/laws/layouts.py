@@ -21,8 +21,7 @@ def laid_out(trial: Trial, operation: OpInfo) -> Arguments:
 
 
 def _laid_out(trial: Trial, operation: OpInfo, arguments: Arguments, key: str) -> Any:
-    """Draw another layout of one argument; values that must not change (masks, ids, rows that may not be constant) are
-    kept."""
+    """Draw another layout of one argument; masks, ids and rows that may not be constant keep their values."""
     value = arguments[key]
     if isinstance(value, list):
         apart = key == WRITTEN_TO

@@ -95,8 +95,7 @@ class KillMatrix:
         return [cell for cell in self.cells if (cell.family, cell.member) == (family(member), member.identifier)]
 
     def first_killer(self, mutant: Mutant) -> Cell | None:
-        """Return the cell that needed the fewest examples, the first of them in the suite's order; None for a
-        survivor."""
+        """Return the cell that needed the fewest examples, the first in the suite's order; None for a survivor."""
         return min((cell for cell in self.of(mutant) if cell.killed), key=lambda cell: cell.examples, default=None)
 
     @property
@@ -164,8 +163,7 @@ class KillMatrix:
         return [cell for cell in self.cells if cell.status == Status.HARNESS_ERROR]
 
     def kills(self, by: str) -> dict[str, int]:
-        """Return the number of killed mutants by a field of the cells, such as ``requirement``, ``kind`` or
-        ``dtype``."""
+        """Return the number of killed mutants by a field of the cells: ``requirement``, ``kind``, ``dtype``, …."""
         killed = {(getattr(cell, by), cell.member) for cell in self.cells if cell.family == "mutant" and cell.killed}
         return dict(sorted(Counter(name for name, _ in killed).items()))
 

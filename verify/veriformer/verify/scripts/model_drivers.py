@@ -280,8 +280,7 @@ def in_parts(model, ids, mask=None, *, splits, **asked):
 
 @torch.no_grad()
 def branched(model, ids, others, *, split, **asked):
-    """Compute logits with two continuations of one cache: the cache itself with other tokens, then a copy of it with
-    these."""
+    """Compute logits of two continuations of one cache: itself with other tokens, then a copy with these."""
     _, past = remember(model, ids[:, :split], **asked)
     kept = copy.deepcopy(past)
     second, _ = remember(model, others[:, split:], None, past, **asked)
@@ -340,8 +339,7 @@ def reported_loss(model, ids, mask=None, *, labels, **asked):
 
 @torch.no_grad()
 def computed_loss(model, ids, mask=None, *, labels, shift, **asked):
-    """Return the mean loss of the labels, from the logits; shift: each token is scored where the one before it
-    stands."""
+    """Return the mean loss of the labels, from the logits; shift: each token is scored at the one before it."""
     logits = logits_of(ask(model, ids, mask, **asked))
     scored = (logits[:, :-1], labels[:, 1:]) if shift else (logits, labels)
     return token_losses(*scored).mean().reshape(1, 1)
@@ -576,8 +574,7 @@ def generated(model, ids, *, new, rows=None, each=False, greedy=False, temperatu
 
 
 def whole_text(prompt, found, new):
-    """Return prompt and new tokens, where ``generate`` gives the new ones alone, in a tuple, or without a batch
-    axis."""
+    """Return prompt and new tokens, where ``generate`` gives the new ones alone, in a tuple, or without batch."""
     found = found[0] if isinstance(found, tuple) else found
     found = found[None] if found.ndim == 1 and len(prompt) == 1 else found
     alone = found.shape[1] == new and found.shape[1] != prompt.shape[1] + new
@@ -586,8 +583,7 @@ def whole_text(prompt, found, new):
 
 @torch.no_grad()
 def decoded(model, ids, *, new, window=None, **asked):
-    """Return the logits [B, new, V] from which each of the last ``new`` tokens comes: of a call for every prefix,
-    cropped to the last ``window`` tokens."""
+    """Return the logits [B, new, V] behind the last ``new`` tokens: of each prefix, cropped to ``window``."""
     n = ids.shape[1] - new
     starts = [0 if window is None else max(0, t - window) for t in range(n, n + new)]
     found = [logits_of(ask(model, ids[:, start : n + i], **asked))[:, -1] for i, start in enumerate(starts)]

@@ -123,8 +123,7 @@ def _argument(name: str, value: Any, leaf: bool, names: dict[int, str], lines: l
 
 
 def literal(value: Any) -> str:
-    """Return the Python source of a value: tensors with dtype and layout, generators by their seed, the rest by
-    ``repr``."""
+    """Return the Python source of a value: tensors with dtype and layout, generators by seed, else ``repr``."""
     if isinstance(value, Seed):
         return f"torch.Generator().manual_seed({value.value})"
     if isinstance(value, torch.Tensor):

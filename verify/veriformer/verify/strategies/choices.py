@@ -18,8 +18,7 @@ def choice(*options: T) -> st.SearchStrategy[T]:
 
 @lru_cache(maxsize=None, typed=True)
 def option(name: str, *given: Any) -> st.SearchStrategy[dict[str, Any]]:
-    """Return a strategy for an option of a call with one of these values, None to leave it out; shrinks to the
-    first."""
+    """Return a strategy for an option with one of these values, None to leave it out; shrinks to the first."""
     return st.sampled_from([{} if value is None else {name: value} for value in given])
 
 

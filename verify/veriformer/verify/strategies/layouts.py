@@ -37,6 +37,5 @@ class Layout:
 
 @cache
 def layouts(*, expanded: bool = True) -> st.SearchStrategy[Layout]:
-    """Return a strategy for layouts; shrinks to the contiguous one. ``expanded=False`` excludes the one that changes
-    values."""
+    """Return a strategy for layouts; shrinks to contiguous. ``expanded=False`` excludes changed values."""
     return st.builds(Layout, st.sampled_from(_HOW if expanded else _HOW[:-1]), st.integers(0, 3))

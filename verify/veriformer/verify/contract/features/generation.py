@@ -68,8 +68,7 @@ def _reordered(actions: Sequence[str]) -> bool:
 
 
 def _underflows(a: Arguments) -> bool:
-    """Return whether the probability of some piece, or of every segmentation of the text, is below the normal
-    numbers."""
+    """Return whether the probability of some piece, or of every cut of the text, is below the normal numbers."""
     known = {piece: x for piece, x in a["log_probs"].items() if x != -math.inf and piece}
     of_text = len(a["text"]) * max((x / len(piece) for piece, x in known.items()), default=0.0)  # at most
     return bool(min((of_text, *known.values())) < math.log(sys.float_info.min))

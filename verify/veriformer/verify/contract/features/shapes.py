@@ -144,8 +144,7 @@ def _viewed(x: torch.Tensor, shape: tuple[int, ...]) -> bool:
 
 
 def _transposed(x: torch.Tensor) -> bool:
-    """Return whether another axis than the last is innermost, without gaps: a copy in another dtype keeps such
-    strides."""
+    """Return whether another axis than the last is innermost, without gaps: a cast keeps such strides."""
     order = sorted(range(x.ndim), key=x.stride, reverse=True)
     return x.ndim > 1 and x.shape[-1] > 1 and x.stride(-1) > 1 and x.permute(order).is_contiguous()
 

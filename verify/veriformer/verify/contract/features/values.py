@@ -165,8 +165,7 @@ def _offset(x: torch.Tensor) -> bool:
 
 
 def _apart(f: Facts) -> bool:
-    """Return whether two values are so far apart that the exponential of their difference, or its square,
-    underflows."""
+    """Return whether two values are so far apart that exp of their difference, or its square, underflows."""
     if f.known.numel() < 2:
         return False
     return float(f.known.max()) - float(f.known.min()) > -math.log(torch.finfo(f.x.dtype).tiny) / 2

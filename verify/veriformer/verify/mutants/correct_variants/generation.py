@@ -35,8 +35,7 @@ def _by_counting(logits: Tensor, k: int) -> Tensor:
 
 
 def _rising(q: Tensor, p: float) -> Tensor:
-    """Return the mask of kept tokens, dropped from the least probable up to a mass of 1 − p, but never the most
-    probable."""
+    """Return the mask of kept tokens: the least probable go, up to a mass of 1 − p, never the top one."""
     rest = q.double().flip(-1).cumsum(-1).flip(-1)
     return (rest > 1 - p) | (torch.arange(q.shape[-1]) == 0) | bool(p == 1)
 

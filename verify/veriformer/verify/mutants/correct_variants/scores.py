@@ -53,8 +53,7 @@ def _by_reciprocal(z: Tensor, dim: int) -> Tensor:
 
 
 def _by_running_sum(z: Tensor, dim: int) -> Tensor:
-    """Compute log-sum-exp online: in a single pass that carries maximum and sum, and rescales the sum when the maximum
-    grows."""
+    """Compute log-sum-exp online: a single pass that rescales the sum whenever the maximum grows."""
     x = widen(z)
     m, l = torch.full_like(x.select(dim, 0), -math.inf), torch.zeros_like(x.select(dim, 0))
     for s in x.unbind(dim):

@@ -37,8 +37,7 @@ def draw_clear_texts(trial: Trial, *alphabets: str) -> Arguments:
 
 
 def clear_merges(texts: Sequence[str]) -> int:
-    """Return the number of determined merges: each the only most frequent pair, found at least twice, and no repeated
-    symbol."""
+    """Return the number of determined merges: each the only most frequent pair, met twice, without a run."""
     pieces = [[bytes([byte]) for byte in text.encode()] for text in texts]
     found = 0
     while found < 8 and not any(a == b for word in pieces for a, b in pairwise(word)):

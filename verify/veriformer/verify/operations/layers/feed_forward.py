@@ -91,8 +91,7 @@ def _of_dropout(trial: Trial) -> tuple[tuple[int, ...], int, int]:
 
 
 def _dropout(trial: Trial) -> None:
-    """Check dropout: a call with a diagonal output layer shows the mask; another, of equal shapes and state, is judged
-    with it."""
+    """Check dropout: a diagonal output layer shows the mask; a call of equal shapes and state is judged with it."""
     p = trial.draw(choice(0.4, 1.0, 0.25, 0.7))
     lead, d, f = _of_dropout(trial)
     a: dict[str, Any] = network(trial, lead, d, f, f)

@@ -127,8 +127,7 @@ _NO_GENERATE = "the model has no generate that takes a number of new tokens, or 
 
 @functools.cache
 def writes_batches(model: Subject) -> bool:
-    """Return whether ``generate`` takes several rows; also true if it takes none at all, which is reported when
-    asked."""
+    """Return whether ``generate`` takes several rows; also true if it takes none, reported when asked."""
     prompt = torch.zeros(2, 2, dtype=torch.int64)
     return _answers(model, prompt) or not _answers(model, prompt[:1])
 
@@ -141,8 +140,7 @@ def _answers(model: Subject, prompt: torch.Tensor) -> bool:
 
 
 def _decodes(model: Subject) -> str:
-    """Return the decoding of ``generate``: "greedy", "chance", or "both" if an option chooses; "" without
-    ``generate``."""
+    """Return the decoding of ``generate``: "greedy", "chance", or "both" by option; "" without ``generate``."""
     inner, names = model.model(), calls.settings_of(model.model())
     calling: Any = getattr(inner, "calling", None)
     if not names or (calling is not None and calling.source):

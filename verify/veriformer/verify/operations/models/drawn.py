@@ -82,7 +82,6 @@ class DrawnInputs:
         return self.trial.draw(st.integers(1, self.n - 1))
 
     def splits(self, count: int) -> list[int]:
-        """Draw ``count`` places to cut the row in two, one in each part of it: a late fault shows at a late place
-        alone."""
+        """Draw ``count`` cuts of the row, one in each part of it: a late fault shows at a late place alone."""
         edges = np.linspace(1, self.n, count + 1).astype(int)
         return [self.trial.draw(st.integers(int(a), int(b) - 1)) for a, b in pairwise(edges)]

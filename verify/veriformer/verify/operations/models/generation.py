@@ -145,8 +145,7 @@ def _shares(e: ModelExample, scores: torch.Tensor, text: torch.Tensor, new: int,
 
 
 def _drawn_again(text: torch.Tensor, name: str) -> str:
-    """Return an expression that is true in a script if it draws other texts than the judged ones: by a sum over all
-    tokens, each weighted by its place."""
+    """Return an expression that is true if a script draws other texts: by a sum of tokens times places."""
     places = torch.arange(1, text.numel() + 1).reshape(text.shape)
     weighted = f"{name} * torch.arange(1, {name}.numel() + 1).reshape({name}.shape)"
     return f"int(({weighted}).sum()) != {int((text * places).sum())}"

@@ -194,8 +194,7 @@ def _name(func: Any) -> str:
 
 @cache
 def inexact(func: Any) -> bool:
-    """Return whether an operation commits an error of its own. FlexAttention, which has no schema, is a kernel like
-    others."""
+    """Return whether an operation commits an error of its own; FlexAttention, without a schema, does."""
     if not hasattr(func, "_schema"):
         return True
     views = any(r.alias_info is not None and not r.alias_info.is_write for r in func._schema.returns)
@@ -278,6 +277,5 @@ def _copied(value: Any) -> Any:
 
 
 def factor(runs: int, judged: int, rate: float = ERROR_RATE) -> float:
-    """Return the number of spreads that two ways may differ by: Student's t, two-sided, the error rate shared among
-    cells."""
+    """Return the admitted number of spreads: Student's t, two-sided, the error rate shared among cells."""
     return students_t.quantile(runs, 1 - rate / (2 * max(1, judged)))

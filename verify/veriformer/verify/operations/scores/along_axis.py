@@ -183,5 +183,5 @@ def draw_huge(trial: Trial) -> tuple[torch.Tensor, torch.Tensor, np.ndarray[Any,
 
 
 def granting_one_bit(trial: Trial, reference: Reference) -> Reference:
-    """Return the reference with an exact 0 granted the smallest number: it stands for one below every format."""
+    """Return the reference with one more subnormal in its bound: an exact 0 stands for a number below every format."""
     return Reference(reference.exact, reference.bound + trial.format.smallest_subnormal, scale=1.0, constant=True)

@@ -74,8 +74,7 @@ def _count(counted: np.ndarray, reduction: str) -> int:
 
 
 def _masses(xp: Any, logits: Any, target: Any, ignore_index: int, alpha: float) -> tuple[np.ndarray, Any, Any]:
-    """Return the mask of counted rows, the smoothed target masses, and the class indices if targets are indices
-    alone."""
+    """Return the mask of counted rows, the smoothed target masses, and the class indices if these suffice."""
     vocabulary = logits.shape[-1]
     if not isinstance(target, np.ndarray):
         y = target * (1 - xp.asarray(alpha)) + xp.asarray(alpha) / vocabulary if alpha else target

@@ -20,8 +20,7 @@ Applies = Callable[[Target, str, str], str | None]
 
 
 def _ability(reason: str) -> Callable[[Callable[[Subject], bool]], Applies]:
-    """Return a decorator for the reason why a law does not apply; failures to build or step are left to the contract
-    check."""
+    """Return a decorator for the reason why a law does not apply; failures to build are the contract's."""
 
     def bound(able: Callable[[Subject], bool]) -> Applies:
         @wraps(able)

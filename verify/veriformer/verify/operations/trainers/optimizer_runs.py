@@ -130,8 +130,7 @@ class OptimizerExample:
             ) from violation
 
     def _spread(self, given: Given, order: Sequence[int]) -> Callable[[int], Floats]:
-        """Return a function of the number of runs: the mean squared noise of each parameter under errors of a
-        roundoff."""
+        """Return a function of the number of runs: each parameter's mean squared noise from roundoff."""
         make = self.subject.make
 
         def way(target: Any, **asked: Any) -> list[torch.Tensor]:

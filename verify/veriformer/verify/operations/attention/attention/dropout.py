@@ -167,7 +167,7 @@ def _long(trial: Trial) -> None:
 
 
 def _underflowed(trial: Trial, arguments: Arguments, keep: np.ndarray) -> np.ndarray:
-    """Return the mask of weights that seem dropped but may have been kept: their gradient may count.
+    """Return the mask of weights that seem dropped but may only have underflowed: their gradient may count.
 
     Value and scale make at most five times as much of a weight, so one that becomes 0 by itself is among these, too.
     """

@@ -146,8 +146,7 @@ def _far_positions(trial: Trial) -> None:
 
 
 def _decoding(trial: Trial) -> None:
-    """Judge one or two queries over many keys: the visible ones may be in few of the parts into which the keys are
-    split."""
+    """Judge one or two queries over many keys: visible ones may be in few of the splits of the keys."""
     b, h, groups, n_q, n_k, d_k, d_v = _drawn(trial, 1.0, n_q=(1, 2), n_k=(33, 2400))
     tensors = draw_tensors(trial, (b, h, groups, n_q, n_k, d_k, d_v), ("gaussian", "one-signed", "peaked"))
     tensors["q"], tensors["k"] = _lowered(trial, tensors["q"], tensors["k"])

@@ -183,8 +183,7 @@ def _formula(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 
 
 def _padded_queries(a: Arguments, part: int) -> Any:
-    """Return the mask of padded queries of self-attention, ``[B, n, 1]``, whose results are unjudged; None without
-    any."""
+    """Return the mask of padded queries of self-attention, ``[B, n, 1]``, which are unjudged; or None."""
     mask = a.get("attention_mask")
     if mask is None or a.get("context") is not None:
         return None

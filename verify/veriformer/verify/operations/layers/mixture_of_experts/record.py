@@ -72,8 +72,7 @@ def _mixture_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
 
 
 def _over_all(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    """Return the mixture by the softmax over all experts, divided by its sum over the chosen; biases within the
-    sums."""
+    """Return the mixture by the softmax over all experts, renormalised afterwards; biases within the sums."""
     if not renormalised(a):
         return []
     rows, *_, q = _renormalised(xp, a)
