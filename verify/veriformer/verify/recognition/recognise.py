@@ -138,7 +138,8 @@ def of_candidate(candidate: Candidate, pinned: Mapping[str, str]) -> tuple[list[
             continue
         found, reason = _read(form, candidate, pinned)
         if found is None:
-            refused += [Unrecognised(candidate.name, form.operation, reason, named=True)] if reason else []
+            interface = "raised NotImplementedError" in reason  # its subclasses are judged
+            refused += [Unrecognised(candidate.name, form.operation, reason, named=not interface)] if reason else []
         elif reason:
             named += [Unrecognised(candidate.name, form.operation, reason, named=True)] if found.match.named else []
         elif form.beside:
