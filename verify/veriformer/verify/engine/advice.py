@@ -1,5 +1,5 @@
-"""What comes to advice where it is not met, which violates and blocks nothing: requirements of lesser weight, and calls
-that code refuses which was not written for the contract."""
+"""Rows reported as advice, which violates and blocks nothing: requirements of lesser weight, and calls refused by code
+that was not written for the contract."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One row, run to its Result: what need not be run is skipped, what the target does is guarded."""
+"""Row execution: skip what need not be run, guard against what the target does, return the Result."""
 
 from __future__ import annotations
 

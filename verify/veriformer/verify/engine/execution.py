@@ -20,7 +20,7 @@ from veriformer.verify.results import Result, Results
 
 
 class Execution(Protocol):
-    """What a command asks of the place where a run is executed."""
+    """Interface of the place where a run is executed, local or remote."""
 
     def look(self, plan: Plan, seconds: float, first: Look | None = None) -> probe.Described:
         """Describe the target before its first row. first: a process here that has loaded it, if one has.

@@ -1,4 +1,4 @@
-"""What a run has seen of a target's operations, put into their domains."""
+"""Coverage that a run reached of a target's operations, put into their domains."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from veriformer.verify.targets.watch import MANY, Watch
 from veriformer.verify.targets.watch import Seen as watch_seen
 
 Seen = Mapping[str, Any]
-"""What ran of one operation, as JSON holds it: ``statements`` of the functions that were entered (file, first and last
-line, whether in a branch on a parameter), the first lines of those that ``ran`` (file, line), and ``values`` of
-parameters in words, by name, no more than two of each."""
+"""Coverage of one operation, as JSON holds it: ``statements`` of the functions that were entered (file, first and last
+line, whether in a branch on a parameter), the first lines of those that ``ran`` (file, line), and at most two
+``values`` of each parameter, in words, by name."""
 
 _OF_NO_ACCOUNT = frozenset(
     (
@@ -139,7 +139,7 @@ def _not_run(seen: Seen) -> dict[str, Any]:
 
 
 def _counts(name: str) -> bool:
-    """Whether a parameter may change what is computed: no place or name does, and no size of other parts."""
+    """Return whether a parameter may change the result: no device or name does, and no size of other parts."""
     from veriformer.verify.forms.size_names import size_of  # which imports PyTorch, and a journal is read without it
 
     return name not in _OF_NO_ACCOUNT and size_of(name) not in _OF_OTHER_PARTS

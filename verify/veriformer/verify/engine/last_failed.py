@@ -1,4 +1,4 @@
-"""Which rows failed when a target was verified last: kept in the working directory, as proofs are."""
+"""Rows that failed when a target was verified last: kept in the working directory, as proofs are."""
 
 from __future__ import annotations
 

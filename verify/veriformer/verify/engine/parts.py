@@ -1,4 +1,4 @@
-"""What the parts of one run must have in common before they are put together, and what is missing of it."""
+"""Consistency of the parts of one run before they are merged, and the parts and rows that are missing."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def of_this_suite(part: Shard) -> None:
 
 
 def missing(parts: Sequence[Shard], every: Sequence[str], finished: Sequence[str]) -> list[str]:
-    """What is missing of a run, in words: parts that are not there, and rows of those that are."""
+    """Return a line for each missing part of a run, and for missing rows of the parts that are there."""
     known, done = {row for part in parts for row in part.rows}, set(finished)
     of = parts[0].of
     absent = sorted(set(range(1, of + 1)) - {part.number for part in parts})

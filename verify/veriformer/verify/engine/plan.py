@@ -1,4 +1,4 @@
-"""What a run is to do, as plain data that every process of it can read."""
+"""Plan of a run, as plain data that every process of it can read."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from veriformer.verify.targets.target import Target
 
 _NOT_ASKED = ("target", "stored", "part")
-"""What a command line does not say by itself: of a problem with its solution, the solution is the target."""
+"""Keys of a plan that a command line does not determine by itself: of a problem with its solution, the solution is the
+target."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """One run. Two runs with equal plans give equal results, timings aside.
+    """Plan of one run. Runs with equal plans give equal results, timings aside.
 
     target: the word that loads the implementation. only: selections, empty for everything. seed: text mixed into
         every row's seed.
@@ -80,7 +81,7 @@ class Plan:
         return tuple(dict.fromkeys(row.check.operation for row in self.every_row()))
 
     def request(self) -> dict[str, Any]:
-        """What was asked for, which is the same for every part of a run, as JSON holds it."""
+        """Return the plan without the keys that differ between parts of a run, as JSON holds it."""
         own = ("finished", "domains", "recognised", "part")
         asked: dict[str, Any] = json.loads(json.dumps(asdict(self)))
         return {key: value for key, value in asked.items() if key not in own}

@@ -23,8 +23,8 @@ _OF_RECOGNITION = ("recognised", "by_name", "not_recognised", "unknown")
 
 @dataclass(frozen=True)
 class Described:
-    """What is known of a target before its first row. domains: by operation, as in results.json. lacking: by operation
-    that it does not provide, why. seen: by operation, what the calls of its probe have run of the target's code."""
+    """Description of a target before its first row. domains: by operation, as in results.json. lacking: by operation
+    that it does not provide, why. seen: by operation, the target's code that the calls of its probe have run."""
 
     implementation: dict[str, Any]
     environment: dict[str, Any]
@@ -36,7 +36,7 @@ class Described:
 
     @property
     def recognised(self) -> dict[str, Any]:
-        """What code that was not written for the contract was recognised as; nothing for other targets."""
+        """Recognised forms of code that was not written for the contract; empty for other targets."""
         return {key: self.implementation[key] for key in _OF_RECOGNITION if key in self.implementation}
 
 

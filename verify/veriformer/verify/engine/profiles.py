@@ -1,4 +1,4 @@
-"""How much work a run may do: examples per row, shrinking effort and the time a row may take."""
+"""Profiles: examples per row, shrinking effort, and the time and memory a row may take."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Profile:
-    """One named amount of work.
+    """Named amount of work.
 
     examples: Hypothesis examples per row (a check may ask for a multiple of it).
     shrinks: calls of the property that may be spent on making a failing example smaller.

@@ -40,7 +40,7 @@ _FIRST = ("contract", "equation")
 """Requirements of what an operation computes."""
 
 _WAIT = 4.0
-"""How much longer than its own time an operation's findings may take by the clock."""
+"""Wall-clock limit of an operation's findings, as a multiple of their own time."""
 
 
 class Elsewhere(Protocol):
@@ -119,7 +119,7 @@ class Workers:
 
 
 def look(plan: Plan, place: Place, seconds: float) -> Described:
-    """What is known of the target before its first row, found out by a worker. Raises TargetError, ClusterError."""
+    """Probe the target on a worker and return its description. Raises TargetError, ClusterError."""
     found: list[Outcome] = []
     limit = LOADING_S + len(plan.operations()) * (seconds + _SLACK_S)
     with place.controller(place.session(plan, "Probe", seconds=seconds)) as side:
@@ -245,7 +245,8 @@ def _look_into(
 
 
 def demand(plan: Plan, offers: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """What a worker has to have free for a row of this plan. Raises ClusterError where no worker offers it.
+    """Return the resources that a worker must have free for a row of this plan. Raises ClusterError where none offers
+    them.
 
     On a GPU, a share of it for each thread beside it, so that while one row has the GPU compute, the others compute on
     cores what it should have given. Memory, where workers say how much they have.

@@ -9,7 +9,7 @@ import torch
 
 
 def reproduces(script: str) -> str | None:
-    """What a counterexample's script ends with where it still finds the violation, else None.
+    """Run a counterexample's script; return its final message where it still finds the violation, else None.
 
     It runs in this process, and leaves PyTorch's default dtype and generator as they were.
     """

@@ -138,7 +138,7 @@ def _silenced() -> Iterator[None]:
 
 
 def results_of(plan: Plan, described: Described, journal: Journal, started: datetime, clock: float) -> Results:
-    """What a journal comes to, in the order of the plan."""
+    """Return the results in a journal, in the order of the plan."""
     finished = journal.results()
     rows = plan.rows()
     found = [finished[row.key] for row in rows if row.key in finished]

@@ -1,4 +1,4 @@
-"""What a process that runs rows does with each of them, whoever hands them out."""
+"""Row runner of a worker process."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Runner:
         return as_advice(result, recognised=bool(self.target.recognised), fail_on=Weight(plan.fail_on))
 
     def seen(self) -> dict[str, Seen]:
-        """What ran of the target's code, by operation, where more did than was told before."""
+        """Return the coverage of the target's code by operation, where it grew since the last call."""
         watch = self.target.watch
         found = {name: seen_of(watch, name) for name in watch.changed()} if watch is not None else {}
         new = {name: seen for name, seen in found.items() if self._told.get(name) != seen}
@@ -70,7 +70,7 @@ class Runner:
         return new
 
     def changes(self) -> dict[str, list[str]]:
-        """What the target has changed of the process's state, by operation; nothing where that was told before."""
+        """Return the target's changes to the process's state, by operation; empty where they were returned before."""
         changes = {operation: list(what) for operation, what in self.target.changes.items()}
         if changes == self._noted:
             return {}

@@ -133,11 +133,11 @@ class Search:
 
     @property
     def planned(self) -> int:
-        """How many examples the profile and the check ask for."""
+        """Number of examples that the profile and the check ask for."""
         return max(1, round(self.profile.examples * self.row.check.effort))
 
     def exercised(self) -> bool:
-        """Whether examples enough could tell right from wrong: half of those run, or of those planned if fewer."""
+        """Return whether enough examples were effective: half of those run, or of those planned if fewer."""
         effective = self.statistics.examples - self.statistics.vacuous
         return effective >= (1 - VACUOUS_SHARE) * min(self.planned, self.statistics.examples)
 
@@ -208,7 +208,8 @@ class Search:
             raise _NothingToAsk
 
     def _what_is_unsupported(self) -> str:
-        """What every example lacked, or if there is no such thing any of them, with the reasons that are known."""
+        """Return the features that every example lacked, or if there are none those that any lacked, with the known
+        reasons."""
         operation, reasons = self.row.check.operation, self.target.claims.not_provided
         refused = self.target.refusals(operation).messages
         every = sorted(frozenset.intersection(*self.unsupported) or frozenset.union(*self.unsupported))
@@ -265,7 +266,7 @@ class Search:
         return self._held()
 
     def hangs(self) -> bool:
-        """Whether the target has not answered for long, asked for no more than what it has done before."""
+        """Return whether a call hangs: over HANGING of the row's time, at sizes that earlier calls handled."""
         if self.now is None or self.now.waiting_since is None or not extent(self.now) <= self.largest:
             return False
         return self.now.waiting_since.spent > HANGING * self.profile.timeout_s
@@ -298,8 +299,8 @@ class Search:
 
 
 def extent(trial: Trial) -> Counter[str]:
-    """How much the calls of an example ask for at most: numbers in all tensors of one, and each size and whole number
-    by argument and axis."""
+    """Return the largest sizes over the calls of an example: numbers in all tensors of one call, and each size and
+    integer by argument and axis."""
     found: Counter[str] = Counter()
     for call in trial.calls:
         asked: Counter[str] = Counter()

@@ -14,7 +14,7 @@ from veriformer.verify.results.domain import Domain
 from veriformer.verify.results.finding import Finding
 
 MOST = 6
-"""So many further candidates of a target are judged at most."""
+"""Maximum number of further candidates of a target that are judged."""
 
 _LAWS = ("equation", "gradient")
 _ALSO = ("purity",)

@@ -1,4 +1,5 @@
-"""How a run is split: each part gets whole groups, so that prerequisites come first, and as even a load as can be."""
+"""Splitting of a run into parts: each gets whole groups, so that prerequisites come first, and a load as even as
+possible."""
 
 from __future__ import annotations
 
@@ -24,8 +25,8 @@ def split(costs: Mapping[T, float], parts: int) -> list[list[T]]:
 
 
 def costs(groups: Mapping[T, Sequence[tuple[str, float]]], seconds: Mapping[str, float]) -> dict[T, float]:
-    """What each group costs: the seconds of an earlier run by name of what is in it, and for what that does not know
-    the mean of what it knows, times its effort; without such a run, the effort alone."""
+    """Return the cost of each group: the seconds of its members in an earlier run, and for an unknown member the mean
+    of the known ones, times its effort; without such a run, the effort alone."""
     known = [seconds[name] for members in groups.values() for name, _ in members if name in seconds]
     mean = sum(known) / len(known) if known else 1.0
     return {

@@ -41,7 +41,7 @@ def suggested(row: CheckRun, target: Target, result: Result, seed: str) -> Resul
 
 
 def _alternatives(target: Target) -> Iterator[tuple[str, str]]:
-    """What could be claimed otherwise of the conventions that were asked for."""
+    """Yield the other values of each convention that was asked for."""
     for convention in sorted(target.claims.asked):
         held = target.claims.convention(convention)
         yield from ((convention, value) for value in KNOWN_CONVENTIONS[convention] if value != held)

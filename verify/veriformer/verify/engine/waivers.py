@@ -48,7 +48,7 @@ class WaiverError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Waiver:
-    """One known failure. It covers rows by requirement (or a glob) and, where given, by dtype.
+    """Waiver of a known failure. It covers rows by requirement (or a glob) and, where given, by dtype.
 
     example: the text of the script that shows it.
     """
@@ -61,7 +61,7 @@ class Waiver:
     example: str | None = None
 
     def covers(self, requirement: str, dtype: str | None) -> bool:
-        """Whether a row falls under this waiver."""
+        """Return whether a row falls under this waiver."""
         return fnmatchcase(requirement, self.requirement) and self.dtype in (None, dtype)
 
 

@@ -1,4 +1,4 @@
-"""What workers do of a run: its rows, its findings, and the first look at its target. Each is made where it runs."""
+"""Work items of a run for workers: its rows, its findings, and the probe of its target. Each is made where it runs."""
 
 from __future__ import annotations
 
@@ -59,6 +59,6 @@ class Probe:
         self.seconds = payload["seconds"]
 
     def run(self, item: str, extra: Any) -> dict[str, Any]:
-        """What was found."""
+        """Probe the target and return its description as a dictionary."""
         plan = self.plan
         return asdict(probe.probe(self.there, plan.device, plan.operations(), plan.dtypes, self.seconds))

@@ -1,4 +1,4 @@
-"""What a campaign is about: a TOML file, whose keys ``veriformer campaign --help`` shows."""
+"""Campaign plan: a TOML file, whose keys ``veriformer campaign --help`` shows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class CampaignError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Campaign:
-    """What a campaign is about. store, waivers: paths; examples: where Hypothesis keeps examples."""
+    """Plan of a campaign. store, waivers: paths; examples: where Hypothesis keeps examples."""
 
     targets: tuple[str, ...]
     store: Path

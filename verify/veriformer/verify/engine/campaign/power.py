@@ -1,10 +1,9 @@
-"""What a campaign knows of each row, and where a second more of work would teach it most.
+"""Statistics of each row, and choice of the row where a second more of work is expected to cover most.
 
-How much is still to be covered of a row is estimated, not hoped for. An example covers features of its calls, sizes of
-their axes, and pairs of sizes and options that are large together. The number of such things that were covered once,
-over the number of examples, is how many things that were never covered the next example is expected to bring (Good,
-1953). The chance that it comes nearer to the bound than all before is 1/(n + 1), of which as much counts as the nearest
-has come near.
+The number of features still to be covered is estimated. An example covers features of its calls, sizes of their axes,
+and pairs of sizes and options that are large together. The expected number of new features in the next example is the
+number of features covered once, over the number of examples (Good, 1953). The chance that it comes nearer to the bound
+than all before is 1/(n + 1), weighted by the nearest ratio so far, at most 1.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ _ENDED = frozenset(
 
 @dataclass
 class Arm:
-    """One row of one plan, as far as campaigns have come with it.
+    """Statistics of one row of one plan over all campaigns.
 
-    independent: effective examples that know nothing of each other. directed: those that varied, or replayed, near
-    ones. drawn: all of both, effective or not. failed: turns of independent examples that ended in a failure. nearest:
-    the largest ratio of error to bound. once, more: what was covered by one example, and by more. last: when its last
-    turn ended, in seconds of this campaign.
+    independent: number of effective examples drawn independently. directed: of those that varied, or replayed, near
+    ones. drawn: of all of both, effective or not. failed: turns of independent examples that ended in a failure.
+    nearest: the largest ratio of error to bound. once, more: features covered by one example, and by more. last: when
+    its last turn ended, in seconds of this campaign.
     """
 
     plan: str
@@ -57,22 +56,22 @@ class Arm:
 
     @property
     def name(self) -> str:
-        """What tells it from every other."""
+        """Unique name: plan and row."""
         return f"{self.plan} {self.row}"
 
     @property
     def over(self) -> bool:
-        """Whether nothing more is to be learnt of it in this campaign: it has failed, or there is nothing to ask."""
+        """True if this campaign can learn no more of the row: it has failed, or there is nothing to ask."""
         return self.unmet or self.status in _ENDED
 
     @property
     def unmet(self) -> bool:
-        """Whether its last turn found what does not hold."""
+        """True if the last turn found a violation."""
         return self.status in (Status.FAIL, Status.CRASH, Status.TIMEOUT, Status.ADVICE)
 
     @property
     def growth(self) -> float:
-        """What one second more would teach: things newly covered, or a nearer example, in expectation."""
+        """Expected gain per second: number of newly covered features, plus the chance of a nearer example."""
         return (self.unseen + min(self.nearest, 1.0) / (self.drawn + 1)) * self.rate
 
     @property
@@ -82,12 +81,12 @@ class Arm:
 
     @property
     def turn_s(self) -> float:
-        """How long a turn of it takes."""
+        """Mean seconds per turn."""
         return self.seconds / self.turns if self.turns and self.seconds else 1.0
 
     @property
     def unseen(self) -> float:
-        """How many things that were never covered the next example is expected to cover."""
+        """Expected number of features that the next example covers for the first time."""
         return len(self.once) / max(1, self.drawn)
 
     @property
@@ -118,7 +117,7 @@ class Arm:
 
     @classmethod
     def from_dict(cls, entry: Mapping[str, Any]) -> Arm:
-        """What ``to_dict`` gave."""
+        """Return the arm that ``to_dict`` stored."""
         status = Status(entry["status"]) if entry["status"] else None
         covered = {"once": set(entry["once"]), "more": set(entry["more"])}
         return cls(**{**entry, **covered, "status": status})

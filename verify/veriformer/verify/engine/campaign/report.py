@@ -1,4 +1,4 @@
-"""What a campaign comes to: a JSON document, and the same in Markdown."""
+"""Report of a campaign: a JSON document, and the same in Markdown."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def document(ran: Ran) -> dict[str, Any]:
 
 
 def violated(ran: Ran) -> bool:
-    """Whether anything of a graver requirement does not hold."""
+    """Return whether any row violates its requirement."""
     return any(row.status in VIOLATIONS for results in ran.results.values() for row in results.results)
 
 
 def markdown(ran: Ran) -> str:
-    """The same, for people."""
+    """Return the report in Markdown."""
     found = document(ran)
     examples = sum(arm.independent + arm.directed for arm in ran.arms)
     lines = [
@@ -116,7 +116,7 @@ def _errors(ran: Ran) -> list[tuple[str, str]]:
 
 
 def invalid(ran: Ran) -> bool:
-    """Whether the suite itself failed on a row."""
+    """Return whether the suite itself failed on a row."""
     return bool(_errors(ran))
 
 

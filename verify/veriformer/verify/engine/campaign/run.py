@@ -25,8 +25,8 @@ from veriformer.verify.results import Result, Results, Status, json_safe
 from veriformer.verify.targets.shipping import Parcel, parcel
 
 TURN_S = (0.1, 5.0)
-"""How long a turn goes on, at least and at most: long enough for what it costs to send one, short enough to think
-again; between them a tenth of what each row would have if all had the same."""
+"""Bounds in seconds of a turn's length, which is a tenth of each row's equal share of the time: at least long enough
+for the cost of sending a turn, at most short enough to choose again."""
 
 DIRECTED_EVERY = 5
 """Of the turns of a row, one in so many seeks to come nearer to its bound and to cover what few examples have, where it
@@ -59,7 +59,7 @@ class Ran:
 
 @dataclass
 class Runs:
-    """One campaign under way. hours: how long it is to go on, by the clock. tell: is called with every turn."""
+    """Running campaign. hours: its wall-clock length. tell: called with every turn."""
 
     campaign: Campaign
     place: remote.Place

@@ -1,4 +1,4 @@
-"""What is kept from one campaign to the next, beside Hypothesis' own database: one JSON file."""
+"""State kept from one campaign to the next, beside Hypothesis' own database: one JSON file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class State:
 
 
 def read(folder: Path) -> State:
-    """What earlier campaigns have left; nothing where there was none. Raises CampaignError."""
+    """Return the state that earlier campaigns left, empty where there was none. Raises CampaignError."""
     path = folder / "campaign.json"
     if not path.is_file():
         return State()

@@ -57,7 +57,7 @@ _NEAREST = b".pareto"  # where Hypothesis keeps what no other example is nearer,
 
 
 class Kind(StrEnum):
-    """What a turn asks of Hypothesis."""
+    """Source of a turn's examples."""
 
     REPLAY = "replay"
     INDEPENDENT = "independent"
@@ -80,7 +80,7 @@ def database(place: str) -> ExampleDatabase:
 
 
 def stored_examples(held: ExampleDatabase, key: str) -> bool:
-    """Whether a database holds examples of a row."""
+    """Return whether a database holds examples of a row."""
     return any(True for part in (b"", _NEAREST) for _ in held.fetch(key.encode() + part))
 
 
@@ -126,7 +126,7 @@ class _TurnSearch(Search):
     current: _Watched | None = None
 
     def trial(self, data: st.DataObject) -> Trial:
-        """One that notes what its calls were like."""
+        """Return a trial that records the features of its calls."""
         self.current = _Watched(self.row, self.target, data)
         return self.current
 
@@ -258,7 +258,7 @@ class Turns:
 
 
 class TurnsOfWorker(Turns):
-    """The same in a process of a worker's own."""
+    """Turns in a worker's own process."""
 
     def __init__(self, payload: Mapping[str, Any]) -> None:
         plans = {name: Plan.from_dict(plan) for name, plan in payload["plans"].items()}
