@@ -1,1 +1,1 @@
-"""What a person gets: root causes, ranked, each with the rows that it explains."""
+"""Findings: root causes, ranked, each with the rows that it explains."""

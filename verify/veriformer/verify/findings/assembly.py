@@ -34,13 +34,12 @@ _CONTRACT = {name: place for place, name in enumerate(dict.fromkeys(one.operatio
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of a cause besides its condition.
+    """Facts about a cause besides its condition.
 
-    diagnosis: the known fault that it is. lost: how it is called where the calls are right in a wider format;
-    in_halves: whether those of a known fault are. factor: how the result is a multiple of what it should be.
-    in_float32: whether float32 explains what is lost in float64. witness: the practice that does likewise. by_no_rule:
-    whether it is an exception for some calls that nothing tells from others, which is a fault of code however it came
-    to be called.
+    diagnosis: the known fault that it is. lost: its name where the calls are right in a wider format; in_halves:
+    whether the calls of a known fault are. factor: the wrong factor of the result, in words. in_float32: whether
+    float32 explains the loss in float64. witness: the practice that does likewise. by_no_rule: whether it is an
+    exception for some calls that no rule tells from others, which is a fault of code however it was called.
     """
 
     diagnosis: Diagnosis | None = None
@@ -52,7 +51,7 @@ class Known:
     by_no_rule: bool = False
 
     def said(self, cause: Cause, results: Sequence[Result]) -> str | None:
-        """What is wrong in the rows that it explains, in words; None where only the evidence tells.
+        """Return the fault in the rows that the cause explains, in words; None where only the evidence tells.
 
         NaN or infinity tells more than the name of the convention by which it would be right.
         """
@@ -62,7 +61,7 @@ class Known:
         return self.diagnosis.what if self.diagnosis else convention or self.lost
 
     def weight(self, cause: Cause, results: Sequence[Result]) -> Weight:
-        """What is at stake in these rows."""
+        """Return the severity in these rows."""
         found = weight(cause, self.diagnosis, lost=self.lost is not None or self.in_halves)
         if self.in_float32:
             found = max(found, Weight.IMPRECISE, key=_ORDER.index)
@@ -117,7 +116,7 @@ def finding(cause: Cause, known: Known, results: Sequence[Result]) -> Finding:
 
 
 def identifier(cause: Cause) -> str:
-    """The same for the same cause in every run of a target."""
+    """Return an identifier that is equal for equal causes in every run of a target."""
     signature, condition = cause.signature, cause.condition
     about = signature.about if condition.requirement or signature.kind in ("raises", "property") else ""
     text = "|".join((condition.operation, signature.kind, about, *condition.names, condition.requirement or ""))
@@ -125,11 +124,11 @@ def identifier(cause: Cause) -> str:
 
 
 def weight(cause: Cause, diagnosis: Diagnosis | None = None, *, lost: bool = False) -> Weight:
-    """What is at stake: no more than the condition says, else the gravest of what is explained; a leak stays one where
-    most of the requirements that fail are about leaks.
+    """Return the severity: at most that of the condition, else the gravest of the explained examples; a leak stays one
+    where most of the requirements that fail are about leaks.
 
-    Wrong and leak are said of ordinary calls only: where none fails, it is fragile. So is what is lost in one format
-    and right in a wider one.
+    Wrong and leak are said of ordinary calls only: where none fails, the cause is fragile. So is a loss in one format
+    that is right in a wider one.
     """
     found = _gravest(cause, diagnosis, lost=lost)
     ordinary = any(example.ordinary for example in cause.explained)

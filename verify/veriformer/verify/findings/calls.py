@@ -27,7 +27,7 @@ APART = 3.0
 """Errors in units of the bound from which agreeing with a fault within two bounds tells it from what is right."""
 
 CALLS = 12
-"""So many calls of a kind are made again at most."""
+"""Maximum number of calls of a kind that are made again."""
 
 Parts = dict[str, Floats]
 """Results and gradients by name, as float64 arrays."""
@@ -68,13 +68,13 @@ def cases(examples: Sequence[Example], target: Target) -> list[Case]:
 
 
 def has_formula(call: Recorded) -> bool:
-    """Whether the formula says what a call gives."""
+    """Return whether the formula determines the result of a call."""
     record = RECORDS.get(call.operation)
     return record is not None and bool(record.formulas) and call.refusal is None
 
 
 def outcome(row: CheckRun, implementation: object, target: Target, call: Recorded) -> Parts | None:
-    """What an implementation gives for a call, result and gradients; None where it raises or gives no tensors.
+    """Return an implementation's result and gradients for a call; None where it raises or gives no tensors.
 
     Any other than the target's is given the constants that were measured on the target.
     """
@@ -93,7 +93,7 @@ def outcome(row: CheckRun, implementation: object, target: Target, call: Recorde
 
 
 def references(row: CheckRun, target: Target, call: Recorded) -> dict[str, Reference] | None:
-    """What the spec says of a call, by the same names; None where it says nothing."""
+    """Return the spec's references for a call, by the names of ``outcome``; None where it has none."""
     trial, record = _trial(row, target), RECORDS[call.operation]
     try:
         found = {f"result {i}": x for i, x in enumerate(record.exact(trial, call.arguments, use_exact_oracle=False))}
@@ -113,12 +113,12 @@ def furthest(parts: Parts, expected: Mapping[str, Reference]) -> float:
 
 
 def finite(parts: Parts) -> bool:
-    """Whether every part has a finite entry: one without could be anything's."""
+    """Return whether every part has a finite entry: any implementation could give a part without one."""
     return all(np.isfinite(x).any() or not x.size for x in parts.values())
 
 
 def wrong_number(case: Case) -> bool:
-    """Whether a call gives a finite number that is wrong."""
+    """Return whether a call gives a finite number that is wrong."""
     return furthest(case.given, {key: _where_finite(x, case.given[key]) for key, x in case.exact.items()}) > APART
 
 
@@ -127,7 +127,7 @@ def _where_finite(exact: Reference, given: Floats) -> Reference:
 
 
 def as_finite(one: Parts, other: Parts) -> bool:
-    """Whether an outcome is NaN, or infinite of a sign, wherever another one is."""
+    """Return whether an outcome is NaN, or infinite of a sign, wherever another one is."""
     return one.keys() == other.keys() and all(
         x.shape == other[key].shape and bool((np.isfinite(other[key]) | (_beyond(x) == _beyond(other[key]))).all())
         for key, x in one.items()
@@ -139,8 +139,8 @@ def _beyond(x: Floats) -> Floats:
 
 
 def around(parts: Parts, expected: Mapping[str, Reference]) -> dict[str, Reference]:
-    """The same bounds about what another implementation gave, twice as wide, for that was rounded as well; and wider
-    where it is larger than what is right, in proportion."""
+    """Return references centred on another implementation's outcome, with twice the bounds, for that was rounded as
+    well, and wider in proportion where the outcome is larger than the exact value."""
     return {
         key: _about(parts[key], expected[key])
         for key in expected

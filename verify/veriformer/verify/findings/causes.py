@@ -41,11 +41,11 @@ _ROWS = 6
 
 @dataclass(frozen=True)
 class Cause:
-    """One root cause.
+    """Root cause.
 
-    condition: what the calls that fail have in common. explained: the examples that it makes fail. held: how many
-    examples held with the condition left out; confirmed: whether none failed in the same way then. share: of the
-    examples under the condition, how many fail. source: the failure that the others follow from, where that is known.
+    condition: the features that the failing calls share. explained: the examples that it makes fail. confirmed: whether
+    no example failed in the same way with the condition left out. share: the share of failures among the examples under
+    the condition. source: the failure that the others follow from, where that is known.
     """
 
     condition: Condition
@@ -69,9 +69,9 @@ class Cause:
 
 
 def kind(example: Example) -> tuple[str, str]:
-    """What tells failures of different causes apart before anything is known of their conditions.
+    """Return the key that separates failures of different causes before anything is known of their conditions.
 
-    What is not finite because something hidden is not, is of another kind than what comes of finite numbers.
+    A loss that follows from hidden values that are not finite is another kind than one of finite numbers.
     """
     assert example.signature is not None
     how = example.signature.kind
@@ -97,7 +97,7 @@ _OF_FORM = (".contract", ".result_dtype")
 
 
 NO_GRADIENT = "the result carries no gradient"
-"""What is said where none of the arguments whose gradients are asked for has one."""
+"""Message where none of the arguments whose gradients are asked for has one."""
 
 
 class Search:
@@ -188,7 +188,7 @@ class Search:
         return conditions(self.operation, failed, held, refuted)
 
     def _fits(self, condition: Condition, what: tuple[str, str]) -> bool:
-        """Whether the condition tells failures of another kind apart about as well as the best one for them does."""
+        """Return whether the condition separates failures of another kind within _SLACK of the best condition for them."""
         if what not in self.fitting:
             self.fitting[what] = {one: saved for saved, one in self._separate(what)}
         saved = self.fitting[what]
@@ -206,7 +206,7 @@ class Search:
         self.open = [example for example in self.open if id(example) not in gone]
 
     def _left_over(self) -> None:
-        """What no condition explains: by requirement and kind of failure, unless it is an echo."""
+        """Add the failures that no condition explains as causes, by requirement and kind of failure."""
         groups: dict[tuple[str, tuple[str, str]], list[Example]] = {}
         for example in self.open:
             groups.setdefault((example.row.check.requirement.slug, kind(example)), []).append(example)
@@ -218,23 +218,23 @@ class Search:
 
 
 def wrong_result(signature: Signature) -> bool:
-    """Whether a result is wrong by its numbers or by how many there are."""
+    """Return whether a result is wrong by its numbers or by how many there are."""
     return signature.kind is Failing.VALUE or signature.about == "shape"
 
 
 def _may_explain(one: Signature, other: Signature) -> bool:
-    """Whether a failure may explain another under the same condition: a wrong result any, NaN the same NaN."""
+    """Return whether a failure may explain another under the same condition: a wrong result any, NaN the same NaN."""
     lost = one.lost and other.lost
     return wrong_result(one) or (lost and one.gradients == other.gradients)
 
 
 def _rate(what: tuple[str, str], examples: Sequence[Example]) -> float:
-    """How many of these fail in this way."""
+    """Return the share of examples that fail in this way."""
     return sum(one.failed and kind(one) == what for one in examples) / max(1, len(examples))
 
 
 def _sharpest(failed: Sequence[Example]) -> list[Example]:
-    """Those in the formats whose bounds hide least, if there are any."""
+    """Return the failures in float32 and float64, whose bounds hide least, or all if there are none."""
     return [example for example in failed if example.row.dtype not in dtypes.HALVES] or list(failed)
 
 
@@ -316,13 +316,13 @@ def followed_by(cause: Cause, echo: Cause) -> Cause:
 
 
 def united(cause: Cause, other: Cause) -> Cause:
-    """One cause of two that are the same: under the condition of both, which is none where they have two."""
+    """Merge two equal causes: under their condition, or under none where they have two."""
     condition = cause.condition if cause.condition == other.condition else Condition(cause.condition.operation)
     return replace(cause, condition=condition, explained=(*cause.explained, *other.explained))
 
 
 def _echoes(echo: Cause, cause: Cause) -> bool:
-    """Whether one failure follows from another: from a result that is always wrong whatever is judged of it, from a
+    """Return whether one failure follows from another: from a result that is always wrong any judgement of it, from a
     gradient that is always wrong the laws about that gradient."""
     mine, other = echo.signature, cause.signature
     by_itself = {Failing.VALUE: ".equation", Failing.GRADIENT: ".gradient"}.get(other.kind)

@@ -56,17 +56,17 @@ class Condition:
     requirement: str | None = None
 
     def met(self, calls: Iterable[frozenset[str]]) -> bool:
-        """Whether one of these calls has all the features."""
+        """Return whether one of these calls has all the features."""
         return not self.names or any(call.issuperset(self.names) for call in calls)
 
     @property
     def always(self) -> bool:
-        """Whether every call meets it."""
+        """True if every call meets it."""
         return not self.names and self.requirement is None
 
     @property
     def cost(self) -> float:
-        """How much a condition must explain to be worth stating: less where it is short and ordinary."""
+        """Bits that a condition must save to be worth stating: fewer where it is short and ordinary."""
         beside = _TOGETHER * max(0, len(self.names) - 1)
         return sum(map(self._cost, self.names)) + beside + (_REQUIREMENT_COST if self.requirement else 0.0)
 
@@ -76,7 +76,7 @@ class Condition:
 
     @property
     def weight(self) -> Weight:
-        """What is at stake where only such calls go wrong."""
+        """Severity where only such calls go wrong."""
         return weight_of(self.operation, frozenset(self.names))
 
     @property
@@ -91,7 +91,7 @@ class Condition:
 
 
 def by_the_way(name: str) -> bool:
-    """Whether most calls have this feature whatever else they have: it says little beside another."""
+    """Return whether most calls have this feature whatever else they have: it says little beside another."""
     return _BY_THE_WAY.search(name) is not None
 
 
@@ -106,8 +106,8 @@ def most_have(name: str) -> bool:
 
 
 def of_signs(name: str) -> bool:
-    """Whether this feature is about signs and zeros, which every drawn tensor has some of: beside another one it tells
-    calls apart by chance."""
+    """Return whether this feature is about signs and zeros, which every drawn tensor has some of: beside another one it
+    tells calls apart by chance."""
     return _SIGNS.search(name) is not None
 
 

@@ -1,4 +1,4 @@
-"""What is wrong by name: an option that is ignored, or a fault that public code once had.
+"""Diagnoses: ignored options, and faults that public code once had.
 
 The known faults are those of the mutants. Where one of them, or two together, gives what the target gives on the calls
 that fail and on those that do not, it is the fault.
@@ -39,10 +39,10 @@ from veriformer.verify.targets.target import Target
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What is wrong, in words, and where public code had it.
+    """Diagnosis in words, and where public code had the fault.
 
-    faulty: an implementation with that fault and no other. ignored: whether an option is ignored; condition: the
-    value for which it is not, where it is for others. fix: what to change.
+    faulty: an implementation with that fault and no other. ignored: whether an option is ignored; condition: the value
+    for which it is not, where it is for others. fix: the correction, in words.
     """
 
     what: str
@@ -131,7 +131,8 @@ def _combined(
 
 
 def _reproduces(faulty: object, case: Case, target: Target) -> bool:
-    """Whether a fault gives what the target gives, and, where that is wrong, gives some of what is wrong.
+    """Return whether a fault gives what the target gives, and, where that is wrong, reproduces some of the wrong
+    entries.
 
     Another implementation of the same fault may have no value where the target has one, as a derivative of √0: there
     it says nothing.
@@ -147,5 +148,5 @@ def _reproduces(faulty: object, case: Case, target: Target) -> bool:
 
 
 def _where_told(exact: Reference, given: Floats, case: Floats) -> Reference:
-    """What is right, with nothing to be said of entries where the fault alone has no value."""
+    """Return the reference with an infinite bound at entries where the fault alone has no value."""
     return Reference(exact.exact, np.where(np.isfinite(case) & ~np.isfinite(given), np.inf, exact.bound))

@@ -15,7 +15,7 @@ from veriformer.verify.scripts.script import Recorded
 
 @dataclass(frozen=True)
 class Example:
-    """One example of a row.
+    """Example of a row.
 
     calls: for every call that was made, the names of its features. signature: of the failure, None where it held.
     effective: whether it could tell right from wrong. gradients: the arguments whose gradients were judged and are
@@ -39,12 +39,12 @@ class Example:
 
     @property
     def failed(self) -> bool:
-        """Whether it was a violation."""
+        """True if it was a violation."""
         return self.signature is not None
 
     @property
     def weight(self) -> Weight:
-        """What is at stake by the requirement."""
+        """Severity of the requirement."""
         return self.row.check.requirement.weight
 
     @property
@@ -58,10 +58,10 @@ _NOT_FINITE = ("NaN in ", "inf in ")
 
 
 def failing(examples: Iterable[Example]) -> list[Example]:
-    """Those that were violations."""
+    """Return the examples that were violations."""
     return [example for example in examples if example.failed]
 
 
 def passing(examples: Iterable[Example]) -> list[Example]:
-    """Those that held and could have failed."""
+    """Return the examples that held and could have failed."""
     return [example for example in examples if not example.failed and example.effective]

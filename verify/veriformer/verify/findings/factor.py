@@ -1,4 +1,4 @@
-"""What is wrong by a factor: the result, or a gradient, is a multiple of what it should be."""
+"""Results and gradients that are wrong by a factor."""
 
 from __future__ import annotations
 

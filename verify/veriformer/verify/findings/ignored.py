@@ -67,7 +67,7 @@ def _asked_by_none(name: str, told: str) -> str:
 
 
 def _given(name: str, call: Recorded) -> bool:
-    """Whether a call has an option and says by it more than leaving it out would."""
+    """Return whether a call has an option with a value other than its default."""
     if name not in call.arguments:
         return False
     value, default = call.arguments[name], OPTIONAL[call.operation][name]
@@ -75,7 +75,7 @@ def _given(name: str, call: Recorded) -> bool:
 
 
 def _matters(name: str, failed: Sequence[Case], held: Sequence[Case], target: Target) -> bool:
-    """Whether some other value of the option makes a difference."""
+    """Return whether some other value of the option makes a difference."""
     if any(_given(name, case.call) and not _same_without(name, case, target) for case in held):
         return True
     first = failed[0]
@@ -94,7 +94,8 @@ def _same_without(name: str, case: Case, target: Target) -> bool:
 
 
 def _right_without(name: str, case: Case, target: Target) -> bool:
-    """Whether what a call gave is what the formula has for the call without an option; True where it says nothing."""
+    """Return whether a call's outcome equals the reference for the call without an option; True where there is no
+    reference."""
     left = {key: value for key, value in case.call.arguments.items() if key != name}
     expected = references(case.row, target, replace(case.call, arguments=left))
     return expected is None or furthest(case.given, expected) <= 1.0

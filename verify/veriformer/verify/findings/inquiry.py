@@ -1,4 +1,4 @@
-"""One operation's failing rows, from survey to findings."""
+"""Diagnosis of one operation's failing rows, from survey to findings."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Inquiry:
         return [*found, *map(of_ties, plain(tied_alone)), *plain(untold)]
 
     def _with_pooled(self, causes: Sequence[Cause], shared: list[list[Result]]) -> list[list[Result]]:
-        """The same with the rows whose examples are judged together, each under the cause that it fails by."""
+        """Add the rows whose examples are judged together, each under the cause that it fails by."""
         told = {result.key for results in shared for result in results}
         of = {row.key: row for row in self._every_row() if row.check.finish is not None}
         for result in self.results:
@@ -157,7 +157,7 @@ class Inquiry:
         return PARTS[self.operation] if sound is not None and not self._fails(cause, sound) else None
 
     def _fails(self, cause: Cause, target: Target) -> bool:
-        """Whether any of a few rows of a cause fails on another target."""
+        """Return whether any of a few rows of a cause fails on another target."""
         fresh = (survey(row, target, self.seed, examples=EXAMPLES, seconds=_SECONDS) for row in cause.rows[:2])
         return any(example.failed for examples in fresh for example in examples)
 
@@ -178,7 +178,7 @@ class Inquiry:
         return list(named.values())
 
     def _shows(self, faulty: object, cause: Cause) -> bool:
-        """Whether an implementation with a known fault fails the same rows in the same way."""
+        """Return whether an implementation with a known fault fails the same rows in the same way."""
         shown = replace(self.target, implementation=faulty)
         for row in cause.rows[:2]:
             again = survey(row, shown, self.seed, examples=EXAMPLES, seconds=_SECONDS)
@@ -246,5 +246,5 @@ class Inquiry:
 
 
 def _surveyable(result: Result) -> bool:
-    """Whether a row failed by examples: not by its time, by the end of its process or by refusals."""
+    """Return whether a row failed by examples: not by its time, by the end of its process or by refusals."""
     return result.status not in (Status.TIMEOUT, Status.CRASH) and result.kind != Kind.REFUSAL

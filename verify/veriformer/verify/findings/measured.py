@@ -12,7 +12,7 @@ from veriformer.verify.results.finding import Finding
 
 
 def imprecise(domain: Mapping[str, Domain]) -> Iterator[Finding]:
-    """One finding for each format coarser than its input in which an operation computes."""
+    """Yield a finding for each format coarser than its input in which an operation computes."""
     for operation, known in domain.items():
         for computed in dict.fromkeys(known.precision.values()):
             given = tuple(name for name, coarser in known.precision.items() if coarser == computed)
@@ -21,7 +21,7 @@ def imprecise(domain: Mapping[str, Domain]) -> Iterator[Finding]:
 
 
 def changes(global_state: Mapping[str, Sequence[str]]) -> Iterator[Finding]:
-    """One finding for each operation, or for the loading of the target, that changes what others rely on."""
+    """Yield a finding for each operation, or for the loading of the target, that changes the process's global state."""
     for operation, changed in global_state.items():
         if changed:
             what = f"changes global state: {', '.join(changed)}"

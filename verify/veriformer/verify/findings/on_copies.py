@@ -1,4 +1,4 @@
-"""The same target on copies of its arguments: what fails no more was the doing of a target that modifies them."""
+"""Target on copies of its arguments: failures that vanish are due to a target that modifies them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 MODIFIED = "was modified"
-"""How a violation ends that says of an argument that it is not as it was."""
+"""End of the message of a violation about a modified argument."""
 
 
 class OnCopies:

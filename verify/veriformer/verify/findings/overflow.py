@@ -22,24 +22,24 @@ _SIZES = (
     *("large values in ", "huge values in ", "tiny values in ", "subnormal values in "),
     *("constant rows of ", "a mean of "),
 )
-"""How the features begin of calls whose intermediate results may leave the range of half precision: squares and
+"""Prefixes of the features of calls whose intermediate results may leave the range of half precision: squares and
 products of extreme entries, powers of a spread that is nearly 0."""
 
 
 def lost(example: Example) -> bool:
-    """Whether a finite result came out as infinite, NaN or 0."""
+    """Return whether a finite result came out as infinite, NaN or 0."""
     known = example.signature
     return known is not None and known.kind is not Failing.RAISES and bool(_LOST.search(example.message))
 
 
 def near_the_edge(call: frozenset[str]) -> bool:
-    """Whether a call is of finite values whose squares or products may leave the range of half precision."""
+    """Return whether a call is of finite values whose squares or products may leave the range of half precision."""
     finite = not any(name.startswith(("NaN in", "inf in", "-inf in")) for name in call)
     return finite and any(name.startswith(_SIZES) for name in call)
 
 
 def overflows(finding: Finding) -> bool:
-    """Whether this is of finite input in half precision whose result is finite, and is lost."""
+    """Return whether a finding is about a finite result of finite input in half precision that is lost."""
     if WORDS in finding.what:
         return True
     ranges = finding.requirements and all(slug.endswith(".range") for slug in finding.requirements)
@@ -62,7 +62,7 @@ def told_once(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _of(found: Sequence[Finding]) -> Finding:
-    """One finding of these. When it happens is told where values are why; that rows are long is not."""
+    """Merge findings into one. When it happens is told where values are why; that rows are long is not."""
     first, *others = found
     operations = ", ".join(dict.fromkeys(finding.operation for finding in found))
     when = first.when if not others and _OF_SIZES.search(first.when or "") else None

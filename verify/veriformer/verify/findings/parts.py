@@ -1,4 +1,4 @@
-"""What fails in an operation because of another one that it is given: attention over a cache that loses tokens."""
+"""Failures of an operation due to another one that it is given: attention over a cache that loses tokens."""
 
 from __future__ import annotations
 

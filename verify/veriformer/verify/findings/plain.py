@@ -18,7 +18,7 @@ _ORDER = list(Weight)
 
 
 def plain(results: Iterable[Result]) -> list[Finding]:
-    """One finding for each operation and kind of end, or for each requirement of an operation."""
+    """Return a finding for each operation and kind of end, or for each requirement of an operation."""
     groups: dict[tuple[str, str], list[Result]] = {}
     for result in results:
         groups.setdefault((result.operation, _what(result)), []).append(result)
@@ -26,7 +26,7 @@ def plain(results: Iterable[Result]) -> list[Finding]:
 
 
 def refusals(results: Sequence[Result]) -> list[Finding]:
-    """One finding for everything that is accepted and should not be, or refused unhelpfully, in all operations."""
+    """Return a single finding for all bad input that is accepted, or refused unhelpfully, in all operations."""
     if not results:
         return []
     operations = list(dict.fromkeys(result.operation for result in results))
@@ -36,7 +36,7 @@ def refusals(results: Sequence[Result]) -> list[Finding]:
 
 
 def is_refusal(result: Result) -> bool:
-    """Whether a row is about refusing bad input."""
+    """Return whether a row is about refusing bad input."""
     return result.kind == Kind.REFUSAL
 
 

@@ -37,7 +37,7 @@ def _candidates(causes: Sequence[Cause]) -> Iterator[Cause]:
 
 
 def _holds(row: CheckRun, gather: Gather, without: Sequence[Condition]) -> bool | None:
-    """Whether the row holds without some calls; None where too few examples tell."""
+    """Return whether the row holds without some calls; None where too few examples tell."""
     assert row.check.finish is not None
     examples, together = gather(row, without)
     try:

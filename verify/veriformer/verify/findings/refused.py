@@ -32,7 +32,7 @@ Sizes = Mapping[Place, int]
 
 
 def by_no_rule(cause: Cause, evidence: Sequence[Example]) -> bool:
-    """Whether a cause is an exception for some calls that no rule tells from those that are answered."""
+    """Return whether a cause is an exception for some calls that no rule tells from those that are answered."""
     if cause.signature.kind is not Failing.RAISES or cause.condition.requirement is not None:
         return False
     share = BY_RULE if cause.condition.names else MOSTLY

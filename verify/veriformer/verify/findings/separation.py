@@ -16,7 +16,7 @@ from veriformer.verify.findings.evidence import Example
 from veriformer.verify.findings.signature import Failing
 
 BITS = 6.0
-"""What a failure costs that nothing explains, in bits: as much as naming one feature of about sixty."""
+"""Cost in bits of a failure that nothing explains: as much as naming one feature of about sixty."""
 
 MOST = 0.6
 """Where more of the examples than this fail, what holds is by chance, such as zeros, unless what fails has several
@@ -42,7 +42,7 @@ Marks = NDArray[np.bool_]
 
 
 class _Table:
-    """Which call of which example has which feature."""
+    """Incidence of features in the calls of examples: marks [features, calls]."""
 
     def __init__(self, examples: Sequence[Example], names: Sequence[str]) -> None:
         place = {name: i for i, name in enumerate(names)}
@@ -57,7 +57,7 @@ class _Table:
                     self.marks[place[name], i] = True
 
     def meeting(self, *features: int) -> Marks:
-        """Which examples have a call with all of these features."""
+        """Return a mask of the examples that have a call with all of these features."""
         met = np.zeros(self.count, dtype=np.bool_)
         met[self.of[np.logical_and.reduce(self.marks[list(features)])]] = True
         return met
@@ -112,13 +112,14 @@ def _several(operation: str, failed: Sequence[Example], held: Sequence[Example])
 
 
 def _innocent(places: tuple[int, ...], bad: _Table, good: _Table) -> bool:
-    """Whether ordinary calls with these features hold: what fails needs what other requirements add to them."""
+    """Return whether ordinary calls with these features hold: failing takes the additions of other requirements."""
     failed, held = ((table.meeting(*places) & table.ordinary).sum() for table in (bad, good))
     return bool(held >= INNOCENT and not failed)
 
 
 def _earns(alone: tuple[int, int], both: tuple[int, int]) -> bool:
-    """Whether a second feature is worth naming: of what meets the first it leaves out enough that holds."""
+    """Return whether a second feature is worth naming: it excludes enough examples that hold from those that meet the
+    first."""
     return alone[1] - both[1] >= max(2, alone[0] / 4)
 
 

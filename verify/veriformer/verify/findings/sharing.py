@@ -1,4 +1,4 @@
-"""Which cause every failing row goes under."""
+"""Assignment of failing rows to causes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LIKENESSES: tuple[Likeness, ...] = (
     lambda one, row: _same(one, row),
     lambda one, row: shortened(one.message) == shortened(str(row.message)),
 )
-"""What makes a cause the likeliest for a row, the surest first: an example of that very row that failed in the words of
+"""Criteria of the likeliest cause for a row, the surest first: an example of that very row that failed in the words of
 its result, down to any example that failed so."""
 
 

@@ -19,9 +19,10 @@ from veriformer.verify.results import Counterexample, Result
 
 @dataclass(frozen=True)
 class Shown:
-    """What a finding shows: all of it comes from one row, for a call in one format says nothing of another's result.
+    """Message and counterexample that a finding shows, from one row: a call in one format says nothing of another's
+    result.
 
-    meets: whether the call has what the finding says that such calls have.
+    meets: whether the call meets the finding's condition.
     """
 
     message: str
@@ -31,7 +32,7 @@ class Shown:
 
     @property
     def size(self) -> int:
-        """How many numbers its calls hold."""
+        """Number of scalars in its calls."""
         return 0 if self.counterexample is None else self.counterexample.scalars or 0
 
     @property

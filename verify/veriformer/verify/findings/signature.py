@@ -12,7 +12,7 @@ from veriformer.verify.judging.judge import NO_NUMBER, Violation
 
 
 class Failing(StrEnum):
-    """What a call did where it should have held."""
+    """Kinds of failure of a call."""
 
     RAISES = "raises"
     NOT_FINITE = "not finite"
@@ -24,22 +24,22 @@ class Failing(StrEnum):
 _NUMBER = re.compile(r"(?<![\w])-?\d[\d.e+-]*|\b(?:nan|inf)\b")
 _SHAPE = re.compile(r"[\[(](?:#(?:, ?#)*,?)?[\])]")
 _OTHER_VALUE = " instead of "
-"""What is said of results that are no tensors and have another value than the right one."""
+"""Separator in the message on results that are no tensors and have another value than the right one."""
 
 _DROPPING = ("top_k_filter", "top_p_filter")
 """Operations that give an infinity where they drop an entry: it is a value like others."""
 
 _GRADIENT = re.compile(r"_grad_(\w+?)\b")
 RAISED = re.compile(r"^(the backward pass )?raised ")
-"""How the message of an exception begins."""
+"""Beginning of the message of an exception."""
 
 
 @dataclass(frozen=True)
 class Signature:
-    """One kind of failure.
+    """Kind of failure.
 
-    kind: what happened. about: the exception, the quantity that is wrong or the property that is missing, with every
-    number taken out. gradients: the arguments whose gradients the quantity is made of.
+    kind: its class. about: the exception, the quantity that is wrong or the property that is missing, with every number
+    taken out. gradients: the arguments whose gradients the quantity is made of.
     """
 
     kind: Failing
@@ -48,7 +48,7 @@ class Signature:
 
     @property
     def lost(self) -> bool:
-        """Whether there is no number where finite ones were given, be it judged by itself or beside what is right."""
+        """True if a finite value was lost to NaN or infinity, judged by itself or beside the right value."""
         return self.kind is Failing.NOT_FINITE or (self.kind is Failing.PROPERTY and self.about.endswith(NO_NUMBER))
 
 

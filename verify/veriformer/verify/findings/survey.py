@@ -36,7 +36,7 @@ from veriformer.verify.targets.seeding import seed_generators
 from veriformer.verify.targets.target import Target
 
 _WAIT = 6.0
-"""How much longer than its own time a survey may last by the clock, on a busy machine or with a target that waits."""
+"""Wall-clock limit of a survey, as a multiple of its own time, on a busy machine or with a target that waits."""
 
 
 class _Enough(Ended):
@@ -71,7 +71,8 @@ class _Watched(Trial):
         return super()._record(arguments, wrt, cotangent, operation, refusal, again)
 
     def assert_within_bound(self, observed: Observation, reference: Reference, what: str = "result") -> None:
-        """The same; a gradient that is 0 wherever it is judged, as over a single key, cannot be found missing."""
+        """Record the gradients that are judged, then assert; a gradient that is 0 wherever it is judged, as over a
+        single key, cannot be found missing."""
         if (np.abs(reference.exact) > reference.bound).any():
             self.telling |= set(gradients_in(observed.expression))
         super().assert_within_bound(observed, reference, what)
@@ -153,7 +154,7 @@ def _of_any_format(example: Example) -> list[frozenset[str]]:
 
 
 def _example(trial: _Watched, row: CheckRun, data: ConjectureData) -> Example | None:
-    """What became of one example; None where an error of the suite's own ended it."""
+    """Run one example and return it; None where an error of the suite's own ended it."""
     begun = len(data.choices)  # what was drawn before this example is no part of it
     violation = None
     try:

@@ -18,7 +18,8 @@ from veriformer.verify.results.finding import Finding, likewise
 CONVENTION = "choice.ties"
 
 _WITNESS = "torch.topk"
-"""It promises no order among equal entries, and neither does ``torch.sort`` unless it is asked to be stable."""
+"""Function of PyTorch that promises no order among equal entries; neither does ``torch.sort`` unless asked to be
+stable."""
 
 _SAID = "of equal scores others are chosen than those that come first"
 

@@ -32,11 +32,11 @@ _CALLS = 6
 
 
 def lost_to_the_format(cause: Cause, target: Target) -> str | None:
-    """How a cause is called that is no fault of the mathematics but of a format; None where it is one.
+    """Return the name of a cause that is a fault of a format, not of the mathematics; None where it is no such cause.
 
-    Half precision leaves its range, by what is near the edge of it or what float32 shows to be right. Errors of
-    rounding are smaller in float64 than in float32 as its roundoff is, those of another formula are not; what float32
-    and float64 tell holds for half precision as well where the same fails there.
+    Half precision leaves its range, by calls near the edge of it or calls that float32 shows to be right. Rounding
+    errors are smaller in float64 than in float32 as its roundoff is, those of another formula are not; the verdict of
+    float32 and float64 holds for half precision as well where the same fails there.
     """
     if all(one.row.dtype in dtypes.HALVES and lost(one) for one in cause.explained):
         inside = [one for one in cause.explained if not any(map(near_the_edge, one.calls))]
@@ -63,7 +63,7 @@ def in_float32(cause: Cause, target: Target) -> bool:
 
 
 def lost_in_halves(cause: Cause, target: Target) -> bool:
-    """Whether a cause, known by name, shows in half precision alone: its calls are right in float32."""
+    """Return whether a cause, known by name, shows in half precision alone: its calls are right in float32."""
     told = [one for one in cause.explained if judged(one) is not None]
     halves = all(one.row.dtype in dtypes.HALVES for one in cause.explained)
     return bool(halves and told) and all(_right_in_float32(one, target) for one in _smallest(told))
@@ -74,7 +74,7 @@ def _smallest(examples: Sequence[Example]) -> list[Example]:
 
 
 def _of_numbers(example: Example) -> bool:
-    """Whether numbers are wrong that the formula judges, or a law that the formula judges every call of."""
+    """Return whether numbers are wrong that the formula judges, or a law every call of which the formula judges."""
     known = example.signature
     return known is not None and known.kind in (Failing.VALUE, Failing.GRADIENT) and bool(_calls(example))
 
@@ -94,8 +94,8 @@ def _right_in_float32(example: Example, target: Target) -> bool:
 
 
 def _rounded(example: Example, target: Target) -> bool:
-    """Whether the error of each call falls from float32 to float64 by at least half of the digits that it gains, and
-    the example is wrong by such an error: one of its calls, made again, is outside its bound."""
+    """Return whether the error of each call in float64 is at most √(u/v) of that in float32, u and v the roundoffs, and
+    one of the calls, made again, is outside its bound: the example is wrong by a rounding error."""
     u, v = (torch.finfo(dtypes.TORCH[dtype]).eps for dtype in _FULL)
     calls = _calls(example)
     for call in calls:
@@ -121,13 +121,13 @@ def _error(call: Recorded, row: CheckRun, dtype: str, target: Target, *, in_boun
 
 
 def _off(given: Floats, exact: Floats) -> Floats:
-    """How far each number is off: an infinity that is due is not."""
+    """Return |given − exact|, 0 where both are the same infinity."""
     with np.errstate(invalid="ignore"):
         return np.where(given == exact, 0.0, np.abs(given - exact))
 
 
 def _in(dtype: torch.dtype, call: Recorded) -> Recorded:
-    """The same call of other numbers: floating-point tensors, in lists and mappings as well, in this format."""
+    """Convert a call's floating-point tensors, in lists and mappings as well, to a format."""
     arguments: Mapping[str, Any] = {name: _as(dtype, value) for name, value in call.arguments.items()}
     return replace(call, arguments=arguments, cotangent=_as(dtype, call.cotangent))
 
