@@ -1,4 +1,4 @@
-"""Whether two implementations of anything agree, by a tolerance that is measured on the first.
+"""Comparison of two implementations of anything, by a tolerance measured on the first.
 
 >>> from veriformer.verify.comparison import compare
 >>> compare("problem.py", "solution.py").raise_for_findings()

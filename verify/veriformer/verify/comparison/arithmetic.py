@@ -172,7 +172,7 @@ def _name(func: Any) -> str:
 
 
 def _extreme(args: Args) -> bool:
-    """Whether single precision does not hold the squares of products of these."""
+    """Return whether single precision does not hold the squares of products of these."""
     floats = [a for a in args if isinstance(a, torch.Tensor) and a.is_floating_point() and a.numel()]
     largest = [float(a.abs().nan_to_num(0.0, 0.0, 0.0).max()) for a in floats]
     return any(not 2.0**-24 < size < 2.0**24 for size in largest if size)

@@ -1,4 +1,4 @@
-"""One call and everything that can be seen of it: results, gradients, what became of the arguments, what comes late."""
+"""Single calls with all their observable effects: results, gradients, changed arguments, late writes."""
 
 # mypy: allow-untyped-calls
 
@@ -28,7 +28,7 @@ _PATIENCE_S = 2.0
 _clone, _equal, _enumerate, _grad = torch.Tensor.clone, torch.equal, threading.enumerate, torch.autograd.grad
 _threads_now, _use_threads = torch.get_num_threads, torch.set_num_threads
 Record = dict[str, Any]
-"""What is known of one call: tensors and plain values only, so that it can be read without running anything."""
+"""Record of one call: tensors and plain values only, so that it can be read without running anything."""
 
 
 def flat(result: Any) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def flat(result: Any) -> dict[str, Any]:
 
 
 def _plain(result: Any) -> Any:
-    """The same with tuples whose parts have names as tuples."""
+    """Convert named tuples to plain tuples."""
     if isinstance(result, list | tuple):
         return [_plain(part) for part in result]
     return result
@@ -62,7 +62,7 @@ def snapshot(x: torch.Tensor) -> torch.Tensor:
 
 
 def same(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Whether two tensors hold the same bits, or NaN both."""
+    """Return whether two tensors hold the same bits, or NaN both."""
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
     a, b = a.detach().to("cpu"), b.detach().to("cpu")

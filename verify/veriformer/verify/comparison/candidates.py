@@ -24,7 +24,7 @@ MEMORY_GIB = 32.0
 
 
 class Process:
-    """One process of the candidate: what it has called, and what is written of it."""
+    """Process of the candidate: the calls it has made, and the records written of them."""
 
     def __init__(self, job: dict[str, Any]) -> None:
         self.job = job
@@ -89,7 +89,7 @@ class Process:
         _save(called.record, self.out / f"{name}.pt")
 
     def found(self) -> dict[str, Any]:
-        """What is known beside the calls."""
+        """Return the process's facts beside the calls."""
         objects = self.objects
         return {
             "changes": self.changes,

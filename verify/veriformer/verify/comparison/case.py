@@ -1,4 +1,4 @@
-"""One way to call what is compared: a recipe, from which the reference's process makes the arguments."""
+"""Cases: recipes from which the reference's process makes the arguments of a call."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Case:
 
     @property
     def features(self) -> dict[str, Weight]:
-        """What tells it from an ordinary call as given, in words, and what is at stake where only that goes wrong."""
+        """Differences from an ordinary call as given, in words, with the severity where only such calls go wrong."""
         found: dict[str, Weight] = {}
         if self.values != GIVEN:
             name, weight = _VALUES[self.values]
@@ -106,11 +106,11 @@ class Case:
 
     @property
     def ordinary(self) -> bool:
-        """Whether nothing about it is degenerate or extreme."""
+        """True if nothing about it is degenerate or extreme."""
         return all(weight is Weight.WRONG for weight in self.features.values())
 
     def but(self, **changes: Any) -> Case:
-        """The same with something changed."""
+        """Return a copy with some fields changed."""
         return replace(self, **changes)
 
     def to_dict(self) -> dict[str, Any]:

@@ -22,17 +22,17 @@ _MAY_REFUSE = ("another size", "an axis of", "an expanded", "channels last", "on
 _WHAT = {"values": "gives other values", "gradient": "gives other gradients", "state": "leaves another state"}
 _HALVES = ("bfloat16", "float16")
 _SINGLE = 2.0**-22
-"""What float32 cannot tell apart: so much in float64 alone is precision, alike at arguments nearby or not."""
+"""Resolution of float32: a smaller error in float64 alone is one of precision, alike at arguments nearby or not."""
 
 _FORMATS = ((2.0**-8, "bfloat16"), (2.0**-11, "TF32 or float16"), (2.0**-24, "float32"))
 
 
 @dataclass(frozen=True)
 class Cause:
-    """One way in which the candidate differs.
+    """Kind of difference of the candidate.
 
-    slug: what kind of thing it is. what: one sentence without its subject. calls: where it was seen, the most telling
-    first; difference: what was seen there. confirmed: whether a process of its own showed it again.
+    slug: its class. what: one sentence without its subject. calls: where it was seen, the most telling first;
+    difference: the one seen there. confirmed: whether a process of its own showed it again.
     """
 
     slug: str
@@ -52,7 +52,7 @@ def causes(found: Observed) -> list[Cause]:
 
 
 def _tampering(found: Observed) -> Iterator[Cause]:
-    """What the candidate does to the process it runs in."""
+    """Yield replaced functions and changed global state of the candidate's process."""
     replaced = sorted({name for seen in found.seen for name in seen["replaced"]})
     if replaced:
         yield Cause("replaces", Weight.WRONG, f"replaces {_listed(replaced)} for the whole process")
@@ -92,7 +92,7 @@ def _endings(found: Observed) -> Iterator[Cause]:
 
 
 def _mild(kind: str, members: Sequence[Evidence]) -> bool:
-    """Whether it is a refusal of nothing but sizes, layouts or formats beside the given ones, or of gradients."""
+    """Return whether it is a refusal of nothing but sizes, layouts or formats beside the given ones, or of gradients."""
     if kind in ("ends", "hangs", "SystemExit", "KeyboardInterrupt", "GeneratorExit"):
         return False
     return all(one.case.gradient or one.case.dtype or _openly(one.case.features) for one in members)
@@ -205,7 +205,7 @@ def _forms(found: Observed) -> Iterator[Cause]:
 
 
 def _purity(found: Observed) -> Iterator[Cause]:
-    """What becomes of arguments and results after the call, or through it."""
+    """Yield side effects on arguments and results: changed in place, late, overwritten or aliased."""
     told = (
         ("changed", Weight.WRONG, "modifies {place} in place"),
         ("late", Weight.WRONG, "returns before its result is finished: {place} changes after the call"),

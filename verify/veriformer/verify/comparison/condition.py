@@ -49,7 +49,8 @@ def _features(cases: Sequence[Case]) -> list[frozenset[str]]:
 
 
 def _score(names: frozenset[str], failed: Sequence[Case], held: Sequence[Case]) -> float:
-    """How many more of the failing calls have them than of those that hold; two are worth less than one."""
+    """Score names by the failing calls that have them, less two for each call that holds; two names score less than
+    one."""
     met = sum(names <= case.features.keys() for case in failed)
     wrongly = sum(names <= case.features.keys() for case in held)
     return met - 2 * wrongly + (0.5 if wrongly == 0 else 0) - 0.25 * (len(names) - 1)

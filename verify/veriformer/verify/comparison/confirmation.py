@@ -128,7 +128,7 @@ def _telling(found: Observed, names: list[str]) -> list[str]:
 
 
 def _similarity(session: Session, found: Observed, names: list[str]) -> float | None:
-    """How alike the errors are at arguments that hardly differ: 1 for another formula, about 0 for rounding."""
+    """Correlate errors at nearby inputs: 1 for another formula, about 0 for rounding."""
     for name in names:
         alone = [one for one in found.of("alone") if one.name == name]
         errors = [d.error for one in alone for d in one.differs("values")]

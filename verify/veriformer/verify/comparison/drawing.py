@@ -24,7 +24,7 @@ _OFFSET = 1000.0
 
 
 def as_inputs(given: Any) -> Inputs:
-    """What ``get_inputs`` or ``get_init_inputs`` gave, as arguments of a call."""
+    """Convert the result of ``get_inputs`` or ``get_init_inputs`` to the arguments of a call."""
     if isinstance(given, Mapping):
         return [], dict(given)
     if isinstance(given, list | tuple):
@@ -141,7 +141,7 @@ def _exchanged(x: torch.Tensor) -> torch.Tensor:
 
 
 def laid_out(x: torch.Tensor, layout: str) -> torch.Tensor:
-    """The same numbers in other places of memory; expanded, the first row stands for all."""
+    """Return the same numbers in another memory layout; expanded, the first row stands for all."""
     if layout == GIVEN or x.ndim == 0 or not x.numel():
         return x
     if layout == "shifted":

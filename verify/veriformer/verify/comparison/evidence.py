@@ -1,4 +1,4 @@
-"""What was observed in a comparison: every call of the candidate, judged."""
+"""Observations of a comparison: every call of the candidate, judged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NUMERIC = ("values", "gradient", "state", "not finite")
 
 @dataclass
 class Evidence:
-    """One call of the candidate, judged. process: ``first``, ``second``, ``alone``, ``smaller``."""
+    """Judged call of the candidate. process: ``first``, ``second``, ``alone``, ``smaller``."""
 
     name: str
     case: Case
@@ -26,7 +26,7 @@ class Evidence:
 
     @property
     def history(self) -> str:
-        """What was special about the calls before it: ``refilled``, ``replaced``, ``again``, ``call 8``, or nothing."""
+        """Circumstance of the calls before it: ``refilled``, ``replaced``, ``again``, ``call 8``, or empty."""
         return self.name.partition(".")[2]
 
     def differs(self, *kinds: str) -> list[Difference]:
@@ -69,7 +69,7 @@ class Observed:
         return [one for one in self.evidence if one.process == process]
 
     def numbers(self) -> int:
-        """How many numbers are judged, over all calls."""
+        """Return the number of scalars that are judged, over all calls."""
         return 3 * sum(int(x.numel()) for ref in self.references.values() for x in ref["spread"].values())
 
 

@@ -1,4 +1,4 @@
-"""How far two results may be apart: what rounding explains, measured on the reference, number by number.
+"""Tolerance between two results: measured rounding errors of the reference, number by number.
 
 For number i of a result, a_i is what the reference gives, e_i the same evaluated in float64 (where it can be), and
 s_i the spread that one roundoff in every operation, argument and weight gives it, over m perturbed runs. With N
@@ -28,12 +28,12 @@ _OWN = 16.0
 
 @dataclass(frozen=True)
 class Difference:
-    """One way in which a call differs.
+    """Difference of a call.
 
     kind: ``values``, ``gradient``, ``state``, ``raises``, ``shape``, ``dtype``, ``type``, ``parts``, ``not finite``,
-    ``late``, ``overwritten``, ``changed``, ``alias``, ``no gradient``, ``ends``, ``hangs``. place: which quantity.
-    ratio: of the worst number to what it may differ by. error: how coarse a format would differ so much: its roundoff.
-    worst: the indices of the worst numbers, with what came back, what is expected, and by how much it may differ.
+    ``late``, ``overwritten``, ``changed``, ``alias``, ``no gradient``, ``ends``, ``hangs``. place: the quantity. ratio:
+    of the worst error to its limit. error: roundoff of a format so coarse that it would explain the difference. worst:
+    the indices of the worst numbers, with the observed and the expected value and the limit of their difference.
     """
 
     kind: str
@@ -48,7 +48,7 @@ class Difference:
 
 @dataclass
 class Judged:
-    """One call judged. power: the relative deviation that would have been found. record: of the call."""
+    """Judged call. power: the relative deviation that would have been found. record: of the call."""
 
     differences: list[Difference]
     worst: float = 0.0
@@ -93,7 +93,7 @@ def _kind(name: str) -> str:
 
 
 def _forms(mine: dict[str, Any], theirs: dict[str, Any], found: Judged) -> None:
-    """What is told beside the numbers."""
+    """Add the differences beside the numbers: parts, types, late and overwritten results, changed arguments, aliases."""
     extra = [place for place in theirs["results"] if place not in mine["results"]]
     if extra:
         found.differences.append(Difference("parts", f"result{extra[0]}", "is more than the reference gives"))
@@ -135,7 +135,7 @@ def _wide(x: torch.Tensor) -> torch.Tensor:
 
 
 def limits(reference: dict[str, Any], name: str, a: torch.Tensor, judged: int) -> tuple[torch.Tensor, ...]:
-    """What is expected in float64, the spread of each number, and by how much it may differ."""
+    """Return the expected values in float64, the spread of each number, and the limit of its error."""
     wide = _wide(a)
     exact = reference["exact"].get(name)
     exact = _wide(torch.as_tensor(exact)) if isinstance(exact, torch.Tensor | int | float) else wide

@@ -95,7 +95,7 @@ class Preparation:
         torch.save({"built": built, "used": used}, file)
 
     def takes(self, prepared: Prepared) -> dict[str, Any] | None:
-        """What is known of the reference's own call; None where it refuses it or nothing of it is finite."""
+        """Return the record of the reference's own call; None where it raises or lacks the gradients asked for."""
         try:
             self.weights(prepared)
             made = self.objects.of(prepared)
@@ -215,14 +215,14 @@ def _generators(subject: Subject, inputs: str | None) -> tuple[Callable[[], Any]
 
 
 def _random(prep: Preparation, prepared: Prepared, record: dict[str, Any]) -> bool:
-    """Whether another seed gives another result."""
+    """Return whether another seed gives another result."""
     made = prep.objects.of(prepared)
     other = call(made, copy.deepcopy(prepared.inputs), seed=prepared.case.seed + 1, gradient=False).record
     return other["error"] is None and not _alike(record, other)
 
 
 def _stateful(prep: Preparation, prepared: Prepared, record: dict[str, Any]) -> bool:
-    """Whether a second call of the same object gives another result than the first, its tensors put back."""
+    """Return whether a second call of the same object gives another result than the first, its tensors put back."""
     keeping = Objects(prep.subject, prep.folder, prep.device)
     for _ in range(2):
         made = keeping.of(prepared)

@@ -1,4 +1,4 @@
-"""What a comparison comes to, as an object and as results.json."""
+"""Result of a comparison, as an object and as results.json."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _SHOWN = 64
 
 @dataclass
 class Comparison:
-    """Whether two implementations agree.
+    """Result of comparing two implementations.
 
-    findings: every way in which they differ, the gravest first. power: the relative deviation that would have been
-    found in the given call, None where nothing was judged. why: why there is no verdict, where there is none.
+    findings: every kind of difference, the gravest first. power: the relative deviation that would have been found in
+    the given call, None where nothing was judged. why: why there is no verdict, where there is none.
     """
 
     reference: str
@@ -71,7 +71,8 @@ class Comparison:
             raise FindingsError(as_text(self), self.grave)
 
     def results(self) -> Results:
-        """The same as a run of results.json: one row for each kind of thing that was compared, in each dtype."""
+        """Return the comparison as results.json: one row for each kind of difference that was looked for, in each
+        dtype."""
         return Results(
             suite=suite.record(),
             implementation={

@@ -90,7 +90,7 @@ def _evaluated(objects: Objects, prepared: Prepared, job: dict[str, Any]) -> dic
 
 
 class _Spread:
-    """How far perturbed runs are from the plain one: the root of the mean square of one unit, and the farthest."""
+    """Distance of perturbed runs from the plain one: the root mean square per unit, and the maximum."""
 
     def __init__(self, base: dict[str, Any], units: float) -> None:
         self.base = {name: _wide(x) for name, x in base.items() if isinstance(x, torch.Tensor | int | float)}
@@ -127,7 +127,7 @@ def _real(x: torch.Tensor) -> torch.Tensor:
 
 
 def _copied(inputs: Inputs) -> Inputs:
-    """The same arguments again, with what they share still shared."""
+    """Copy the arguments, with shared tensors still shared."""
     copies: dict[int, torch.Tensor] = {}
 
     def copy(x: Any) -> Any:
@@ -145,7 +145,7 @@ def _copied(inputs: Inputs) -> Inputs:
 
 
 def _moved(objects: Objects, prepared: Prepared, run: int, units: float, base: Record, *, steps: bool) -> Record | None:
-    """One run with random errors in the arguments, in the weights and in every operation; None where it fails.
+    """Run once with random errors in the arguments, in the weights and in every operation; None where it fails.
 
     steps: whether zeros and whole numbers are moved as well, for what is decided by a comparison of them.
     """
@@ -211,7 +211,7 @@ def _double() -> Iterator[None]:
 
 
 def _in_double(objects: Objects, prepared: Prepared, made: Any) -> dict[str, Any]:
-    """What the reference gives in float64 for the same arguments and weights; nothing where it cannot be had."""
+    """Return the reference's result in float64 for the same arguments and weights; empty where it cannot be had."""
 
     def widened(x: Any) -> Any:
         if isinstance(x, torch.Tensor) and x.is_complex():

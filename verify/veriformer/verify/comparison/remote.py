@@ -31,7 +31,7 @@ class Comparing:
         self.payload = payload
 
     def run(self, item: str, extra: Any) -> dict[str, Any]:
-        """What the comparison comes to, with the paths of this machine, and those that they stand for there."""
+        """Compare and return the result, with the paths of this machine, and those that they stand for there."""
         words = {side: _absolute(word) for side, word in self.payload["there"].items()}
         asked = {"device": self.payload["device"], "seconds": self.payload["seconds"]}
         try:

@@ -22,13 +22,13 @@ from veriformer.verify.results.clean import last_line
 from veriformer.verify.targets.error import TargetError
 
 RESTARTS = 8
-"""How often a candidate that ends its process is started again with what is left."""
+"""Maximum number of starts of a candidate that ends its process, each with the calls that are left."""
 
 WITHIN = "VERIFORMER_WITHIN_COMPARISON"
 """Set in the environment of every process that loads what is compared."""
 
 _GRACE_S = 90.0
-"""How much longer than its budget a job may take before it is ended."""
+"""Seconds that a job may take beyond its budget before it is ended."""
 
 
 @dataclass
@@ -48,7 +48,7 @@ class Done:
 
 @dataclass
 class Ran:
-    """What one or several processes of a candidate gave: a record for each call, by name, and what was seen beside."""
+    """Results of the processes of a candidate: a record for each call, by name, and the facts beside the calls."""
 
     records: dict[str, dict[str, Any]] = field(default_factory=dict)
     found: dict[str, Any] = field(default_factory=dict)
@@ -136,11 +136,11 @@ class Session:
         return done.out, done.found
 
     def evaluate(self, reference: str, folder: Path, cases: Sequence[str], budget: float, **given: Any) -> Done:
-        """What the reference gives on these cases."""
+        """Run the reference on these cases."""
         return self.job("reference", budget, spec=reference, folder=str(folder), cases=list(cases), **given)
 
     def candidate(self, spec: str, folder: Path, cases: Sequence[str], budget: float, **given: Any) -> Ran:
-        """What the candidate gives on these cases; a call that ends its process costs itself, not those after it."""
+        """Run the candidate on these cases; a call that ends its process costs itself, not those after it."""
         ran, left, until = Ran(), list(cases), time.monotonic() + budget
         histories = given.pop("histories", None)
         for _ in range(RESTARTS):

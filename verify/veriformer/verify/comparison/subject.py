@@ -1,4 +1,4 @@
-"""What is compared, as it comes out of a file: a function, a module, or a problem of KernelBench."""
+"""Subjects of a comparison, as they come out of a file: a function, a module, or a problem of KernelBench."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REFERENCE, CANDIDATE = ("Model",), ("ModelNew", "Model")
 
 @dataclass(frozen=True)
 class Subject:
-    """One of the two that are compared.
+    """Subject of a comparison.
 
     thing: a function, an object that can be called, a class of modules, or a module.
     beside: the names that stand in its file. loader: Python lines that bind ``target`` to what the word stands for.
@@ -40,7 +40,7 @@ class Subject:
 
     @property
     def built(self) -> bool:
-        """Whether it is a class, from which objects are built."""
+        """True if it is a class, from which objects are built."""
         return inspect.isclass(self.thing)
 
     @property
@@ -121,7 +121,8 @@ def _held(module: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def pairing(mine: Mapping[str, torch.Tensor], theirs: Mapping[str, torch.Tensor]) -> dict[str, str] | None:
-    """Which tensor of the one is which of the other: by name, else by values that the same seed made; None for neither.
+    """Pair the tensors of two modules: by name, else by values that the same seed made; None where neither pairs them
+    all.
 
     mine: of the reference. theirs: of the candidate, built from the same seed.
     """

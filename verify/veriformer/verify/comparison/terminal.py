@@ -36,7 +36,7 @@ class Compared(Protocol):
 
     @property
     def verdict(self) -> str:
-        """What it comes to."""
+        """Verdict in one line."""
 
     @property
     def findings(self) -> Sequence[Finding]:
@@ -44,7 +44,7 @@ class Compared(Protocol):
 
     @property
     def grave(self) -> Sequence[Finding]:
-        """Those that the verdict rests on."""
+        """Findings that the verdict rests on."""
 
     @property
     def power(self) -> float | None:
@@ -52,15 +52,15 @@ class Compared(Protocol):
 
     @property
     def cases(self) -> int:
-        """How many cases were judged."""
+        """Number of cases that were judged."""
 
     @property
     def calls(self) -> int:
-        """How many calls of the candidate."""
+        """Number of calls of the candidate."""
 
     @property
     def notes(self) -> Sequence[str]:
-        """What else a person should know."""
+        """Further remarks for the reader."""
 
     @property
     def why(self) -> str:
@@ -68,7 +68,7 @@ class Compared(Protocol):
 
     @property
     def seconds(self) -> float:
-        """How long it took."""
+        """Duration in seconds."""
 
 
 def show(found: Compared, out: Console, saved: str | None = None) -> None:

@@ -1,4 +1,4 @@
-"""What a candidate replaces in the process it runs in: functions that compare, measure time or compute."""
+"""Attributes that a candidate replaces in its process: functions that compare, measure time or compute."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def replaced(before: Mapping[str, Any]) -> list[str]:
 
 
 def _own(value: Any) -> bool:
-    """Whether PyTorch or NumPy has made it: both replace functions of their own while they trace or compile."""
+    """Return whether PyTorch or NumPy has made it: both replace functions of their own while they trace or compile."""
     code = getattr(value, "__code__", None)
     if code is not None:
         return any(f"/{library}/" in code.co_filename for library in ("torch", "numpy"))

@@ -1,4 +1,4 @@
-"""Which cases are tried, the most telling first."""
+"""Cases of a comparison, the most telling first."""
 
 from __future__ import annotations
 

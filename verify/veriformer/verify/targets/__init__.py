@@ -29,7 +29,7 @@ _SHIPPED: dict[str, tuple[str, str]] = {
 
 _MADE = ("mutant", "variant", "sabotage", "generic")
 _FAMILIES = ("transformers", *_MADE)
-"""What takes an identifier after a colon."""
+"""Prefixes of names that take an identifier after a colon."""
 
 
 def names() -> list[str]:
@@ -52,7 +52,7 @@ def known_failures(spec: str) -> Path | None:
 
 
 def find(spec: str) -> Callable[[], object] | None:
-    """How to build the shipped target of that name, or None where no such name ships."""
+    """Return the builder of the shipped target of that name, or None where no such name ships."""
     if spec in _SHIPPED:
         module, attribute = _SHIPPED[spec]
         return lambda: getattr(importlib.import_module(module), attribute)

@@ -65,7 +65,7 @@ def with_checks(name: str, right: RawOp, operation: RawOp) -> RawOp:
 
 
 def _nothing(*arguments: Any) -> None:
-    """What stands behind checks that are wanted alone."""
+    """Do nothing: the body behind argument checks that run alone."""
 
 
 def _guarded(name: str, kernel: RawOp) -> RawOp:

@@ -1,4 +1,4 @@
-"""Which operations a module offers under the names of the contract, and what it offers besides."""
+"""Operations that a module offers under the names of the contract, and its other public functions and classes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def by_name(module: ModuleType) -> list[str]:
 
 
 def offers_any(kind: type) -> bool:
-    """Whether a class has anything to be called by the name of an operation."""
+    """Return whether a class has a callable attribute by the name of an operation."""
     return any(callable(getattr(kind, name, None)) for name in _OPERATIONS)
 
 
@@ -36,7 +36,7 @@ def besides(module: ModuleType, names: Iterable[str]) -> list[str]:
 
 
 def _by_contract(module: ModuleType, name: str) -> bool:
-    """Whether a module offers an operation as the contract has it: its own function, or one of an adapter's."""
+    """Return whether a module offers an operation as the contract has it: its own function, or one of an adapter's."""
     found = getattr(module, name, None)
     if not callable(found):
         return False

@@ -1,7 +1,6 @@
-"""What an implementation promises of itself: the ``CLAIMS`` dict.
+"""Claims of an implementation: the ``CLAIMS`` dict.
 
-A key that means nothing is an error: what is claimed under it would count for nothing. A value that means nothing is
-left out with a warning.
+An unknown key is an error: a claim under it would count for nothing. An unknown value is left out with a warning.
 """
 
 from __future__ import annotations
@@ -61,15 +60,15 @@ class Claims:
         return self.conventions.get(key, KNOWN_CONVENTIONS[key][0])
 
     def deviates(self, key: str) -> bool:
-        """Whether a convention other than the contract's is claimed."""
+        """Return whether a convention other than the contract's is claimed."""
         return self.convention(key) != KNOWN_CONVENTIONS[key][0]
 
     def claiming(self, convention: str, value: str) -> Claims:
-        """The same, with one convention claimed besides."""
+        """Return a copy with one convention claimed besides."""
         return replace(self, conventions={**self.conventions, convention: value})
 
     def promises(self, operation: str, dtype: str) -> bool:
-        """Whether results in this dtype are promised for the operation."""
+        """Return whether results in this dtype are promised for the operation."""
         promised = self.dtypes.get(operation, self.dtypes.get("*"))
         return promised is None or dtype in promised
 
@@ -163,7 +162,7 @@ def _provided(value: object) -> dict[str, tuple[str, ...]]:
 
 
 def is_constant(key: object) -> bool:
-    """Whether a key of the conventions names an optional argument of an operation: ``rms_norm.eps``."""
+    """Return whether a key of the conventions names an optional argument of an operation: ``rms_norm.eps``."""
     operation, _, argument = str(key).partition(".")
     return key not in KNOWN_CONVENTIONS and argument in OPTIONAL.get(operation, {})
 

@@ -30,7 +30,7 @@ from veriformer.verify.targets.trainer_kinds import OPERATIONS as TRAINERS
 from veriformer.verify.targets.watch import watch_of
 
 Recognition = Mapping[str, Any]
-"""What was recognised of a target, as JSON holds it: see ``veriformer.verify.recognition``."""
+"""Recognised forms of a target, as JSON holds them: see ``veriformer.verify.recognition``."""
 
 
 def load(spec: str, recognised: Recognition | None = None) -> Target:
@@ -91,7 +91,7 @@ def wrap(
 
 
 def needs_recognition(implementation: object) -> bool:
-    """Whether code was not written for the contract: a module without its names, or with more than what they use, a
+    """Return whether code was not written for the contract: a module without its names, or with more than they use, a
     class without them or a function by itself, an optimizer."""
     if isinstance(implementation, ModuleType):
         names = by_name(implementation)
@@ -112,7 +112,7 @@ def needs_recognition(implementation: object) -> bool:
 
 
 def _weightless(kind: type[nn.Module]) -> bool:
-    """Whether modules of a class that is built from nothing hold no weights, as every whole model does."""
+    """Return whether modules of a class that is built without arguments hold no weights, as every whole model does."""
     try:
         with torch.random.fork_rng():
             return next(kind().parameters(), None) is None

@@ -17,7 +17,7 @@ from veriformer.verify.targets.source_files import definitions_of, is_program, m
 
 
 def located(spec: str) -> tuple[object, str]:
-    """What a word stands for, as it is, and Python lines that bind ``target`` to it.
+    """Return the object that a target's word stands for, unchanged, and Python lines that bind ``target`` to it.
 
     Folders that loading it takes from the path of searches are searched last: the suite imports from there later.
     Raises TargetError with the reason for anything that cannot be loaded, whatever it raised.

@@ -16,7 +16,7 @@ from veriformer.verify.targets.target import Target
 
 @dataclass(frozen=True)
 class Shipped:
-    """What a worker has to know to load a target.
+    """Data that a worker needs to load a target.
 
     spec: its name here. there: the name in the folder where its files lie there. loader: the lines that load it in a
     script, where they name a file of this machine; else None.
@@ -42,7 +42,7 @@ class Parcel:
 
 
 def parcel(spec: str) -> Parcel:
-    """What has to travel for a target to be loaded elsewhere."""
+    """Return the files and versions with which a target can be loaded elsewhere."""
     place = place_of(spec)
     if place.endswith(".py"):
         path = Path(place).resolve()

@@ -17,7 +17,7 @@ from types import ModuleType
 from veriformer.verify.results.foreign import message_of
 
 _ABOVE = 6
-"""So many folders above a file are searched for what it imports."""
+"""Maximum number of folders above a file that are searched for its imports."""
 
 _LIBRARIES = frozenset(("torch", "math", "np", "numpy", "os", "sys", "nn", "F", "functools", "partial", "logging"))
 _DEFINING = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef
@@ -133,7 +133,8 @@ def file_alone(thing: object) -> Path | None:
 
 
 def name_of(thing: object) -> str:
-    """What a person calls an implementation: a module that is one file by that file, whatever it is registered as."""
+    """Return the display name of an implementation: for a module that is one file the file's, whatever it is registered
+    as."""
     file = file_alone(thing)
     return file.stem if file else str(getattr(thing, "__name__", ""))
 
@@ -152,7 +153,7 @@ def _holds(folder: Path, name: str) -> bool:
 
 
 def is_program(path: Path) -> bool:
-    """Whether importing the file would run a program: it loops at its top level, and not to fill a table."""
+    """Return whether importing the file would run a program: it loops at its top level, and not to fill a table."""
     try:
         tree = ast.parse(path.read_bytes())
     except (SyntaxError, ValueError, OSError):
@@ -198,7 +199,7 @@ def definitions_of(path: Path, because: str = _PROGRAM) -> ModuleType:
 
 
 def _import_definitions(node: ast.ImportFrom, path: Path, module: ModuleType) -> None:
-    """What a file imports from its neighbour, where that one cannot be imported whole either."""
+    """Import the names that a file takes from its neighbour, where that one cannot be imported whole either."""
     other = _neighbour(node, path)
     if other is None or other == path:
         return
@@ -254,7 +255,7 @@ def _bound(node: ast.Assign | ast.AnnAssign) -> set[str]:
 
 
 def _fills_a_table(node: ast.stmt, own: frozenset[str]) -> bool:
-    """Whether a statement is a loop that does nothing but assign what libraries, plain types and own functions make."""
+    """Return whether a statement is a loop that only assigns results of libraries, plain types and own functions."""
     if not isinstance(node, ast.For):
         return False
     inside = [one for one in ast.walk(node) if isinstance(one, ast.stmt) and one is not node]
@@ -263,7 +264,7 @@ def _fills_a_table(node: ast.stmt, own: frozenset[str]) -> bool:
 
 
 def _calls_only(tree: ast.AST, own: frozenset[str]) -> bool:
-    """Whether nothing is called in it but libraries, plain types and these functions."""
+    """Return whether all calls in it are of libraries, plain types and these functions."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             root = node.func

@@ -23,8 +23,8 @@ PRAGMA = "pragma: no cover"
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement of a function: its lines (of a compound one those of its head), and whether it stands in a branch
-    whose test reads a parameter, a configuration or an attribute that is made from one."""
+    """Statement of a function: its lines (of a compound one those of its head), and whether it stands in a branch whose
+    test reads a parameter, a configuration or an attribute that is made from one."""
 
     first: int
     last: int
@@ -145,7 +145,7 @@ class _Reader:
                 yield from self.block(case.body, branch=branch or self._reads(node.subject))
 
     def _is_silent(self, node: ast.stmt) -> bool:
-        """Whether a statement computes nothing: it refuses, tells, defines or is not to be counted."""
+        """Return whether a statement computes nothing: it raises, logs, defines or is excluded from coverage."""
         if PRAGMA in self.lines[node.lineno - 1]:
             return True
         if isinstance(node, ast.If) and not node.orelse and all(map(self._is_silent, node.body)):
@@ -160,7 +160,8 @@ class _Reader:
         return isinstance(node, (*kinds, ast.FunctionDef, ast.AsyncFunctionDef)) or _is_bare(node)
 
     def _reads(self, test: ast.expr) -> bool:
-        """Whether a test reads a parameter, or an attribute that is made from one, and not where the code runs."""
+        """Return whether a test reads a parameter, or an attribute made from one, and not the device or mode the code
+        runs in."""
         if _is_elsewhere(test) or self._is_of_others(test):
             return False
         nodes = [node for part in _without_ranks(test) for node in ast.walk(part)]
@@ -208,7 +209,7 @@ def _is_elsewhere(test: ast.expr) -> bool:
 
 
 def _is_bare(node: ast.stmt) -> bool:
-    """Whether it is an annotation without a value, which leaves no code."""
+    """Return whether it is an annotation without a value, which leaves no code."""
     return isinstance(node, ast.AnnAssign) and node.value is None
 
 
@@ -252,7 +253,7 @@ def _made_of_parameters(owner: ast.ClassDef) -> set[str] | None:
 
 
 def _assigned(node: ast.AST) -> list[tuple[ast.expr, ast.expr]]:
-    """What is assigned what, one by one where both sides list as many."""
+    """Return the pairs of target and value of an assignment, one by one where both sides list as many."""
     if isinstance(node, ast.AnnAssign) and node.value is not None:
         return [(node.target, node.value)]
     found: list[tuple[ast.expr, ast.expr]] = []

@@ -59,7 +59,7 @@ class Target:
         return found if callable(found) else None
 
     def changed(self, operation: str) -> Callable[[str], None]:
-        """What notes that a call of this operation has changed something."""
+        """Return a callback that notes a change of global state by a call of this operation."""
 
         def note(what: str) -> None:
             known = self.changes.setdefault(operation, [])
@@ -125,7 +125,7 @@ class Target:
         return missing | {name for name, default in shown.items() if not _same(default, usual[name])}
 
     def shows(self, operation: str) -> dict[str, Any]:
-        """What the signature has as defaults of optional arguments where the contract has others, but for None."""
+        """Return the signature's defaults, other than None, of optional arguments that are not passed."""
         names = self.hides(operation) - self.unsupported_args(operation)
         try:
             parameters = inspect.signature(self.operation(operation) or self.hides).parameters
@@ -140,22 +140,23 @@ class Target:
         return found
 
     def differentiates(self, operation: str) -> bool:
-        """Whether gradients of an operation are promised, as they are unless claimed otherwise or found lacking."""
+        """Return whether gradients of an operation are promised, as they are unless claimed otherwise or found lacking."""
         claimed = f"{operation}.gradient" in self.claims.not_provided
         return not claimed and GRADIENTS not in self.refusals(operation).messages
 
     def within(self, domains: Mapping[str, Domain], *, strict: bool = False) -> Target:
-        """The same target with what was found out about it; strict: and held to all of the contract."""
+        """Return a copy with the measured domains; strict: held to all of the contract."""
         return replace(self, domains=domains, strict=strict)
 
     def domain(self, operation: str) -> Domain:
-        """What was found out about an operation; nothing where nobody looked."""
+        """Return the measured domain of an operation, empty where it was not probed, with the claimed constants."""
         found = self.domains.get(operation, _UNKNOWN)
         claimed = self.claims.constants.get(operation)
         return replace(found, constants={**found.constants, **claimed}) if claimed else found
 
     def refusals(self, operation: str) -> Refusals:
-        """What need not be asked of an operation: what it refuses, but for what it claims to provide."""
+        """Return the features and sizes that the operation refuses, but for those it claims to provide; empty where
+        strict."""
         if operation not in self._refusals:
             provided = self.claims.provides.get(operation, ())
             refused = {} if self.strict else {**self.stated_refusals(operation), **self.domain(operation).refused}
@@ -174,8 +175,8 @@ _AXIS, _AXIS_OF_STAND_INS = "dim", "names"
 
 
 def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
-    """What a function takes; of one of PyTorch's built-ins, which tell no signature, what its stand-in for tests of
-    ``__torch_function__`` takes: it lacks some options, but has all that is demanded."""
+    """Return the parameters of a function; of PyTorch's built-ins, which have no signature, those of the stand-in for
+    tests of ``__torch_function__``: it lacks some options, but has all that are required."""
     try:
         return inspect.signature(function).parameters
     except (ValueError, TypeError):

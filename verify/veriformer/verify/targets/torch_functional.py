@@ -96,7 +96,7 @@ def scaled_dot_product(q: Tensor, k: Tensor, v: Tensor, o: AttentionOptions) -> 
 
 
 def attention_mask(q: Tensor, k: Tensor, o: AttentionOptions) -> Tensor | None:
-    """Who sees whom as one bool mask, or as −∞ in the bias."""
+    """Combine masks into one bool mask, or into −∞ in the bias; None where every query sees every key without bias."""
     see = o.mask
     if o.is_causal:
         order = _causal_mask(q.shape[2], k.shape[2], o.window).to(q.device)

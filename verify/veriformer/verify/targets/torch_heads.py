@@ -1,4 +1,4 @@
-"""What PyTorch has of heads and blocks: its multi-head attention, and its encoder layer.
+"""PyTorch's multi-head attention and encoder layer.
 
 They have one width for keys and values, heads that share nothing, and square projections. Everything else is put
 together from ``linear`` and ``scaled_dot_product_attention``.
@@ -68,7 +68,7 @@ def _every_query_sees(real: Tensor | None, order: Tensor | None, n_q: int) -> bo
 def _pytorchs(
     x: Tensor, c: Tensor, weights: tuple[Tensor, ...], heads: int, padding: Tensor | None, hidden: Tensor | None
 ) -> Tensor:
-    """It puts the batch second, and multiplies by transposed weights."""
+    """Call PyTorch's multi-head attention, which takes the batch second and multiplies by transposed weights."""
     w_q, w_k, w_v, w_o = (w.T for w in weights)
     d, bias = x.shape[2], torch.zeros(3 * x.shape[2], dtype=x.dtype)
     query, key = x.transpose(0, 1), c.transpose(0, 1)

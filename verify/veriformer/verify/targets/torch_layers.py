@@ -1,4 +1,4 @@
-"""What PyTorch has of the layers: one call each of ``torch.nn.functional`` or ``torch.nn.init``."""
+"""PyTorch's layers: one call each of ``torch.nn.functional`` or ``torch.nn.init``."""
 
 from __future__ import annotations
 

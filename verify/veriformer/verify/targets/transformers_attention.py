@@ -54,12 +54,12 @@ def _causal_mask(n_q: int, n_k: int, window: int | None) -> Tensor | None:
 
 
 def _as_numbers(mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
-    """What ``eager`` adds to scores: 0, or the lowest number of the dtype."""
+    """Return the additive mask of ``eager``: 0 where a key is visible, else the lowest number of the dtype."""
     return None if mask is None else torch.where(mask, torch.zeros((), dtype=dtype), torch.finfo(dtype).min)
 
 
 def _attend(how: str, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, o: AttentionOptions) -> Tensor:
-    """One call of the library's function; mask is bool for ``sdpa``, numbers for ``eager``."""
+    """Call the library's function; mask is bool for ``sdpa``, numbers for ``eager``."""
     module = SimpleNamespace(num_key_value_groups=q.shape[1] // k.shape[1], training=o.training, head_dim=q.shape[-1])
     options: dict[str, Any] = {"dropout": float(o.dropout_p) if o.training else 0.0, "scaling": o.scale}
     if how == "sdpa":
@@ -104,12 +104,12 @@ class Cache:
         return int(self.inner.get_seq_length())
 
     def update(self, k_new: Tensor, v_new: Tensor) -> tuple[Tensor, Tensor]:
-        """What the library returns, without the rows of a fixed buffer that nothing has been written to."""
+        """Append and return the library's keys and values, without the rows of a fixed buffer that were never written."""
         keys, values = self.append(k_new, v_new)
         return keys[:, :, : self.length], values[:, :, : self.length]
 
     def append(self, k_new: Tensor, v_new: Tensor) -> tuple[Tensor, Tensor]:
-        """What the library returns."""
+        """Append and return the library's keys and values."""
         with torch.no_grad():
             self.guard.update(k_new, v_new)
         found: tuple[Tensor, Tensor] = self.inner.update(k_new, v_new, 0)

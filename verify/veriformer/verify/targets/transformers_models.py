@@ -35,7 +35,7 @@ _ENCODER = {**_DECODER, "type_vocab_size": 2}
 
 @dataclass(frozen=True, kw_only=True)
 class Architecture:
-    """One architecture: the operation it is, its two classes by name, and how small it is made.
+    """Architecture: its operation, its two classes by name, and the sizes that make it small.
 
     unclaimed: whether positions follow from the mask, so that nothing need be claimed.
     """

@@ -1,4 +1,4 @@
-"""What of somebody's code runs while its operations are called: lines, and values that its parameters are given."""
+"""Execution trace of somebody's code while its operations are called: lines, and values of its parameters."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ Parameter = tuple[str, str]
 
 @dataclass
 class Seen:
-    """What ran of one operation.
+    """Execution trace of one operation.
 
-    lines: by file. entered: by file, first lines of the functions that were entered. values: by parameter those that it
-    was given, in words, no more than two. names: of all that the entered functions mention.
+    lines: by file. entered: by file, first lines of the functions that were entered. values: at most two values of each
+    parameter, in words. names: all names that the entered functions mention.
     """
 
     lines: dict[str, set[int]] = field(default_factory=dict)

@@ -36,9 +36,9 @@ def _in_turn(x: Tensor, heads: int, groups: int, axis: int) -> Tensor:
 
 
 def _attention(flash: bool, q: Tensor, k: Tensor, v: Tensor, o: AttentionOptions) -> Tensor:
-    """One call of Attend. It caps what the bias was added to already, and its kernel caps nothing.
+    """Call Attend. It caps the scores after adding the bias, and its kernel caps nothing.
 
-    Where that matters the scores that it has capped are given as queries, and the identity as keys.
+    Where that matters the capped scores are given as queries, and the identity as keys.
     """
     H, G, n_k = q.shape[1], k.shape[1], k.shape[2]
     bias = None if o.bias is None else o.bias.to(q.dtype).expand(-1, H, -1, n_k)
@@ -97,7 +97,7 @@ def _multi_head_attention(
     attention_mask: Tensor | None,
     is_causal: bool,
 ) -> Tensor:
-    """One call of its module, which multiplies by transposed weights."""
+    """Call the library's module, which multiplies by transposed weights."""
     H = int(num_heads)
     G = H if num_kv_heads is None else int(num_kv_heads)
     module = _library.Attention(
@@ -133,5 +133,5 @@ def raw_ops(flash: bool) -> dict[str, Any]:
 
 
 def dtypes(flash: bool) -> dict[str, list[str]]:
-    """What is promised where it is not all: a softmax that is written out is fp32."""
+    """Return the promised dtypes where they are not all: a softmax that is written out is fp32."""
     return {} if flash else _WRITTEN_OUT

@@ -91,13 +91,13 @@ def _token_embedding(ids: Tensor, weight: Tensor) -> Tensor:
 
 
 def _top_k_filter(logits: Tensor, k: int) -> Tensor:
-    """It takes logits [batch, V]."""
+    """Call the library's filter, which takes logits [batch, V]."""
     out: Tensor = _sampling.top_k(logits.reshape(-1, logits.shape[-1]), k=int(k))
     return out.reshape(logits.shape)
 
 
 def _top_p_filter(logits: Tensor, p: float) -> Tensor:
-    """It takes logits [batch, V]."""
+    """Call the library's filter, which takes logits [batch, V]."""
     out: Tensor = _sampling.top_p(logits.reshape(-1, logits.shape[-1]), float(p))
     return out.reshape(logits.shape)
 

@@ -23,7 +23,7 @@ def _sinusoidal_encoding(num_positions: int, d_model: int, *, base: float) -> Te
 
 
 def _rope(x: Tensor, positions: Tensor, *, base: float, pairing: str, scaling: tuple[str, float] | None) -> Tensor:
-    """It pairs neighbours; halves are laid side by side first.
+    """Call the library's embedding, which pairs neighbours; halves are laid side by side first.
 
     Width 2, for which it divides by zero, takes the first pair of width 4: its frequency is 1 too. Its factor of
     interpolation is 1 or more; positions are divided by a smaller one.
