@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 
 class Channel(Protocol):
-    """What is used of execnet's channel."""
+    """Interface of execnet's channel, as far as it is used."""
 
     def send(self, item: object) -> None:
         """Send text to the other side."""

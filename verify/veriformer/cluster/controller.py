@@ -28,7 +28,7 @@ _REMEMBERED = 64
 """Items that are remembered to have begun on a worker, more than it has threads."""
 
 _LOOK_S = 2.0
-"""How often the number of threads is asked for."""
+"""Seconds between requests for the number of threads."""
 
 
 @dataclass
@@ -118,12 +118,13 @@ class Controller:
         return future
 
     def stranded(self, future: Future) -> bool:
-        """Whether none of the workers that may do it is left: one that comes back has another address."""
+        """Return whether no worker that may do it is left: one that comes back has another address."""
         only = self._only.get(future.key)
         return only is not None and self.connected and only.isdisjoint(self._allowed())
 
     def room(self) -> int:
-        """How many items may be under way. Raises LostError where there has been no worker for them for long."""
+        """Return the number of items that may be under way. Raises LostError where there has been no worker for them
+        for long."""
         now = time.monotonic()
         if now - self._looked > _LOOK_S and self._client and self._client.status == "running":
             try:
@@ -141,7 +142,7 @@ class Controller:
 
     @property
     def connected(self) -> bool:
-        """Whether the scheduler is there."""
+        """True if the scheduler is there."""
         comm = self._client.scheduler_comm if self._client is not None and self._client.status == "running" else None
         return comm is not None and not comm.comm.closed()
 
@@ -199,7 +200,7 @@ class Controller:
         self._begun.setdefault(message["worker"], deque(maxlen=_REMEMBERED)).append(message["item"])
 
     def _differences(self) -> dict[str, list[str]]:
-        """What every worker's session has found of its versions."""
+        """Return the version differences that every worker's session has found."""
         assert self._client is not None
         found: dict[str, list[str]] = self._client.run(different, self.session.name)
         return found

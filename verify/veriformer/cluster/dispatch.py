@@ -1,4 +1,4 @@
-"""Which items wait, which are ready, which are under way: one pass over them, to the last."""
+"""Scheduling of items as waiting, ready and under way: one pass over them, to the last."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ Ended = tuple[Future, Any]
 
 
 class Side(Protocol):
-    """What a pass asks of the side that speaks to the scheduler."""
+    """Interface of the side that speaks to the scheduler."""
 
     @property
     def connected(self) -> bool:
-        """Whether the scheduler is there."""
+        """True if the scheduler is there."""
 
     def room(self) -> int:
-        """How many tasks may be under way."""
+        """Return the number of tasks that may be under way."""
 
     def submit(self, items: Sequence[tuple[Item, Any]], key: str, put: Callable[[Ended], None]) -> Future:
         """Send items with what is said of each; put is called with their future and its answers when it has ended."""
 
     def stranded(self, future: Future) -> bool:
-        """Whether none of the workers that may do it is left."""
+        """Return whether no worker that may do it is left."""
 
     def again(self) -> None:
         """Wait for the scheduler to come back."""
@@ -53,7 +53,7 @@ class Side(Protocol):
 
 
 class Dispatch:
-    """One pass over items: which wait, which are ready, which are under way."""
+    """Pass over items that wait, are ready or are under way."""
 
     def __init__(
         self, side: Side, items: Sequence[Item], tell: Tell, extra: Extra, source: Callable[[], Item | None]
@@ -100,7 +100,7 @@ class Dispatch:
                     raise
 
     def _together(self) -> list[str]:
-        """What is sent next: one item, or as many as are done in no time; one that has lost its worker goes alone."""
+        """Take the next batch: one item, or as many as take no time; one that has lost its worker goes alone."""
         first = self._drawn()
         names = [] if first is None else [first]
         room = min(_BATCH, int(_BATCH_S / max(self.seconds, 1e-9)))

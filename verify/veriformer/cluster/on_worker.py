@@ -1,4 +1,4 @@
-"""What runs inside a Dask worker: it takes up sessions and hands items to processes beside it.
+"""Plugin of a Dask worker: it takes up sessions and hands items to processes beside it.
 
 An item that ends, hangs or fills its process costs that process and nothing else; the worker answers for it. The worker
 itself imports no numerical library.
@@ -144,7 +144,7 @@ def _announce(worker: Worker, session: str, item: str) -> None:
 
 
 def different(session: str, dask_worker: Worker) -> list[str]:
-    """How this worker's versions differ from those that a session wants, in words that name both."""
+    """Return the differences of this worker's versions from those that a session wants, in words that name both."""
     found: list[str] = dask_worker.plugins[session].different
     return found
 

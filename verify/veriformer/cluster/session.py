@@ -1,4 +1,4 @@
-"""What every process of one piece of work has in common, as plain data that travels once to each worker."""
+"""Shared state of all processes of one piece of work, as plain data that travels once to each worker."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any, Protocol
 
 
 class Work(Protocol):
-    """What does the items, in a process of its own. It is made from the payload when the first item comes."""
+    """Interface of the class that does the items, in a process of its own. It is made from the payload when the first
+    item comes."""
 
     def __init__(self, payload: Any) -> None: ...
 
@@ -20,7 +21,7 @@ class Work(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Session:
-    """One piece of work.
+    """Session: one piece of work.
 
     work: ``package.module:Class``. payload: what that class is made from, JSON. files: what has to lie in the folder
     that the items run in and import from, by relative path; wheels among them are installed there. versions: that
@@ -35,16 +36,16 @@ class Session:
     name: str = field(default_factory=lambda: f"veriformer-{uuid.uuid4().hex[:12]}")
 
     def described(self) -> str:
-        """What the process that does the items is told first."""
+        """Return the first message to the process that does the items, as JSON."""
         return json.dumps({"work": self.work, "payload": self.payload, "threads": self.threads})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """One thing to do.
+    """Unit of work.
 
-    name: unique in its session. needs: names of items that have to be finished first. limit_s: seconds after which
-    its process is ended. resources: what a worker has to have free for it, such as ``{"GPU": 1}``.
+    name: unique in its session. needs: names of items that have to be finished first. limit_s: seconds after which its
+    process is ended. resources: those that a worker must have free for it, such as ``{"GPU": 1}``.
     """
 
     name: str
@@ -55,7 +56,7 @@ class Item:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What became of an item: a value, or else the reason why there is none.
+    """Result of an item: a value, or else the reason why there is none.
 
     value: what its work returned. error: of the suite's own, as text. lost: seconds after which the process that did
     it was gone, or had to be ended. seconds: that it took there. worker: the address where.

@@ -1,4 +1,4 @@
-"""What several commands share: options, and how they end and speak."""
+"""Shared options of commands, their exits and messages."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from veriformer.verify.targets import lookup
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What the command line says, by the names of its options."""
+    """Options of the command line, by name."""
 
     target: str
     only: tuple[str, ...]
@@ -66,7 +66,7 @@ class Request:
 
     @property
     def most(self) -> int:
-        """How many rows may fail before the run is stopped; 0 for any number."""
+        """Number of failing rows that stops the run; 0 for no limit."""
         return 1 if self.exitfirst else self.maxfail
 
     def narrowed(self, say: Callable[[str], None]) -> Request:

@@ -1,4 +1,4 @@
-"""One run of ``verify``, from checked arguments to the exit status."""
+"""Run of ``verify``, from checked arguments to the exit status."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PROBED = 3
 
 @dataclass(frozen=True)
 class _Ran:
-    """What came of the rows that were planned. stopped: why no more came, where the run was stopped."""
+    """Results of the planned rows. stopped: why no more came, where the run was stopped."""
 
     found: results.Results
     journal: Journal

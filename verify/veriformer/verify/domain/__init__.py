@@ -1,1 +1,1 @@
-"""What a target supports: features of calls, found by a probe, inside which it is judged."""
+"""Domain of a target: the features of calls that it supports, found by a probe, inside which it is judged."""

@@ -65,7 +65,7 @@ _TURNS = 25
 
 
 class Unadmitted(Exception):
-    """One number alone explains the results, and it is none that the constant may be; the message says so."""
+    """Failed measurement: no admissible number alone explains the results; the message says why."""
 
 
 def hidden(target: Target, operation: str) -> tuple[str, ...]:
@@ -81,7 +81,7 @@ def stated(target: Target, operation: str) -> dict[str, Any]:
 
 
 def scaled(operation: str, arguments: Arguments, scale: float) -> Arguments:
-    """The same call with smaller numbers where an epsilon is added."""
+    """Return the call's arguments with smaller numbers where an epsilon is added."""
     name = SMALL[operation]
     given = arguments[name]
     smaller = [x * scale for x in given] if isinstance(given, list) else given * scale
@@ -91,7 +91,7 @@ def scaled(operation: str, arguments: Arguments, scale: float) -> Arguments:
 def with_smaller(
     operation: OpInfo, samples: Sequence[Sample], answer: Callable[[Trial, Arguments], Outcome | None]
 ) -> list[Sample]:
-    """The same calls, and where an epsilon would not show otherwise, those with smaller numbers."""
+    """Return the calls, and where an epsilon would not show otherwise, further ones with smaller numbers."""
     found = list(samples)
     if operation.name in SMALL:
         for sample, scale in itertools.product(samples[:2], SCALES[1:]):
@@ -179,7 +179,7 @@ def _residual(operation: OpInfo, name: str, samples: Sequence[Sample]) -> Callab
 
 
 def _distances(operation: OpInfo, constants: Mapping[str, Any], samples: Sequence[Sample]) -> Any:
-    """How far every number of the results is from the formula with these constants, in float64."""
+    """Return the differences between the formula with these constants and the results, in float64, flattened."""
     xp, found = Float(), []
     for sample in samples:
         lifted = {**constants} | sample.trial.lift(sample.arguments, xp)

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from veriformer.verify.contract.refusals import TOGETHER
 
 LEAST_CALLS = 4
-"""So many calls with a feature must have been refused, and none answered, before it is called refused."""
+"""Minimum number of refused calls with a feature, none of them answered, before it is called refused."""
 
 ERROR_RATE = 1e-3
-"""How likely a feature may be called refused by chance, where refusals have nothing to do with it."""
+"""Probability that a feature is called refused by chance, where refusals have nothing to do with it."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def _explain(calls: Sequence[Probed], candidates: Sequence[str], found: dict[str
 
 
 def _table(calls: Sequence[Probed], candidates: Sequence[str]) -> NDArray[np.int64]:
-    """Which call has which feature."""
+    """Return the incidence matrix [calls, features]."""
     rows = [[name in call.features for name in candidates] for call in calls]
     return np.array(rows, dtype=np.int64).reshape(len(calls), len(candidates))
 

@@ -27,7 +27,8 @@ def computed_in(samples: Sequence[Sample], operation: OpInfo, dtype: str, consta
 
 
 def _held(sample: Sample, coarser: str) -> bool:
-    """Whether a half holds every entry: its bounds are so wide that a wrong formula may lie within them."""
+    """Return whether the coarser format holds every entry: its bounds are so wide that a wrong formula may lie within
+    them."""
     x = sample.outcome.value
     if not isinstance(x, torch.Tensor):
         return False

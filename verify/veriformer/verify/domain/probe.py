@@ -49,7 +49,7 @@ MORE = 100
 """Drawn calls more where some of those were refused."""
 
 TURNS = 2
-"""How often more are drawn, without what has been found to be refused by then."""
+"""Number of rounds in which more calls are drawn, without the features found to be refused by then."""
 
 SECONDS = 60.0
 """The time that one operation may take, whatever its calls do."""
@@ -65,7 +65,7 @@ NO_GRAPH = "the result carries no graph"
 
 
 class _NothingDrawn(Ended):
-    """What is known to be refused leaves nothing of this kind to draw."""
+    """End of drawing: all calls of this kind that are left are known to be refused."""
 
 
 @dataclass
@@ -123,7 +123,8 @@ class Probe:
         return self._answered(dtypes)
 
     def _base_by_shapes(self) -> str | None:
-        """The same for a target that takes only plain shapes: without what the draws can avoid, then each alone."""
+        """Choose the base dtype of a target that takes only plain shapes: without all avoidable features, then each
+        alone."""
         avoided = {name: "" for name in self.names if name in AVOIDED}
         if not avoided:
             return None
@@ -141,7 +142,7 @@ class Probe:
         return base
 
     def _base_by_drawing(self) -> str | None:
-        """The same for a target that refuses what is ordinary for others, but not all that is drawn."""
+        """Choose the base dtype from drawn calls if every plain call is refused."""
         dtypes = [name for name in _BASES if name in self.operation.dtypes and name in self.dtypes]
         self._measured = "sample"
         for dtype in dtypes:
@@ -153,7 +154,7 @@ class Probe:
         return next((dtype for dtype in dtypes if dtype in answered), None)
 
     def _base_by_sizes(self) -> str | None:
-        """The same for a target that takes only some sizes, once the rule is known that says which."""
+        """Choose the base dtype of a target that takes only some sizes, by the rule on sizes that ``climbed`` finds."""
         for dtype in self.dtypes:
             trial = self._trial(dtype)
             rules = climbed(self.operation.name, trial, lambda t, a: _answer(t, a)[0] is not None)
@@ -299,7 +300,7 @@ class Probe:
         self.constants = {**(nearest(self.operation, names, plain) if names and plain else {}), **said}
 
     def _refused(self) -> dict[str, str]:
-        """What explains the refusals of calls without gradients."""
+        """Return the features that explain the refusals of calls without gradients, with the messages."""
         return refused(self.calls, [*self.dtypes, *self.names])
 
     def _concluded(self) -> Domain:
@@ -329,7 +330,7 @@ class Probe:
 
 
 def _answer(trial: Trial, arguments: Arguments, wrt: Sequence[str] = ()) -> tuple[Outcome | None, str | None]:
-    """What came of a call, and what it was refused with; no refusal where it was answered, however wrongly."""
+    """Make a call; return its outcome and the message of its refusal, None where it was answered, however wrongly."""
     try:
         return trial.call(arguments, wrt=wrt), None
     except Violation as violation:
@@ -341,7 +342,7 @@ def _answer(trial: Trial, arguments: Arguments, wrt: Sequence[str] = ()) -> tupl
 
 
 def _of_ours(error: BaseException) -> bool:
-    """Whether it was not the target that raised but who drives it, and found the answer wrong."""
+    """Return whether the driver of the target, not the target, raised: it found the answer wrong."""
     frames = traceback.extract_tb(error.__traceback__)
     ours = {drivers.__file__, training_drivers.__file__}
     return isinstance(error, AssertionError) and bool(frames) and frames[-1].filename in ours
@@ -364,7 +365,7 @@ def probe_operation(
     tell: Callable[[Domain], None] | None = None,
     look: Callable[[Probe], None] | None = None,
 ) -> Domain:
-    """What the target supports of an operation; nothing where it lacks it or answers no plain call.
+    """Probe the features of an operation that the target supports; empty where it lacks it or answers no plain call.
 
     may_kill: this process may be ended where a call does not come back. seconds: when to give up by the clock.
     tell: is told what is known after each group of calls, for a target that ends its process. look: is given the probe

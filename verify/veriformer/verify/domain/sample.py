@@ -18,14 +18,14 @@ from veriformer.verify.laws.agreement import agrees
 
 @dataclass(frozen=True)
 class Sample:
-    """One call: its trial, its arguments and what came of it."""
+    """Call with its trial, its arguments and its outcome."""
 
     trial: Trial
     arguments: Arguments
     outcome: Outcome
 
     def fits(self, operation: OpInfo, judged_by: str, constants: Mapping[str, Any]) -> bool:
-        """Whether the answer lies within the bound of this format, by the formula with these constants."""
+        """Return whether the outcome lies within the bound of this format, by the formula with these constants."""
         trial = copy.copy(self.trial)
         trial.effective, trial.constants = [], constants
         trial.judge_by(judged_by)
@@ -38,6 +38,6 @@ class Sample:
 
 
 def all_fit(samples: Sequence[Sample], operation: OpInfo, judged_by: str, constants: Mapping[str, Any]) -> bool:
-    """Whether every answer is right by these constants in this format, and there are any."""
+    """Return whether every outcome is right by these constants in this format, and there are any."""
     with np.errstate(all="ignore"):
         return bool(samples) and all(sample.fits(operation, judged_by, constants) for sample in samples)

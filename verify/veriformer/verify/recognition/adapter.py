@@ -1,4 +1,4 @@
-"""What was recognised as an adapter: a Python file in the contract's terms, to be edited and committed."""
+"""Adapter of a recognised target: a Python file in the contract's terms, to be edited and committed."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _imports(target: str, file: Path) -> tuple[list[str], str]:
 
 
 def _lines(pin: Pin, place: str, domain: Mapping[str, Any], again: bool) -> list[str]:
-    """One operation: what it is, what is known of it, and how it is called."""
+    """Return the lines of one operation: its definition, the facts known of it, and the call."""
     head, _, name = pin.name.rpartition(".")
     where = place if not head else f"{place[:-2]}.{head}')" if place.startswith("importlib") else f"{place}.{head}"
     thing = f"{where}.{name}" if name else where

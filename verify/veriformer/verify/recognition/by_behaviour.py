@@ -1,4 +1,5 @@
-"""What arguments are whose names are not known: each is tried as whatever is still open, and what fits is taken."""
+"""Search for the meanings of arguments of unknown names: each is tried in every open role, and the one that fits is
+taken."""
 
 from __future__ import annotations
 
@@ -18,11 +19,11 @@ from veriformer.verify.recognition.fitting import Fitting
 from veriformer.verify.recognition.nearest import OPERATION, SCREENED, Reading, Untold, choices_of, nearest
 
 DEEPEST = 4
-"""So many arguments of one candidate are found out at most."""
+"""Maximum number of arguments of one candidate that are found out."""
 
 TRIED, BUILDS, KEPT, FITTED = 192, 64, 4, 6
-"""So many combinations of meanings are tried at most, so many are built, so many of constructors are called, and so
-many are fitted."""
+"""Maximum numbers of combinations of meanings that are tried, that are built, of constructors that are called, and that
+are fitted."""
 
 
 def read(form: Form, candidate: Candidate, pinned: Mapping[str, str]) -> Reading | None:
@@ -110,9 +111,9 @@ def _found_out(form: Form, candidate: Candidate, unknown: UnknownArgument, pinne
 
 
 def _built(form: Form, candidate: Candidate, pinned: Mapping[str, str], drawn: Fitting | None) -> list[Meanings]:
-    """What arguments of the constructor are, by which instances hold the weights of calls; of such the smallest first.
+    """Return the meanings of the constructor's arguments whose instances hold the weights of calls; the smallest first.
 
-    Where no combination does, and where there are none, nothing is said of them.
+    Where no combination does, and where there are none, they stay unsaid.
     """
     if drawn is None or not candidate.is_class:
         return [()]
@@ -157,7 +158,7 @@ def _bindings(
 
 
 def _answers(form: Form, candidate: Candidate, match: Match, pinned: Mapping[str, str], drawn: Fitting) -> bool:
-    """Whether some call is answered by the first readings, or by such as differ from them in one."""
+    """Return whether some call is answered by the first readings, or by readings that differ from them in one."""
     first = next(choices_of(match.readings, pinned, f"{form.operation}."), None)
     if first is None:
         return False
@@ -166,18 +167,19 @@ def _answers(form: Form, candidate: Candidate, match: Match, pinned: Mapping[str
 
 
 def _reached(form: Form, candidate: Candidate, match: Match, pinned: Mapping[str, str], drawn: Fitting) -> int:
-    """How many calls come as far as the code, by the first readings: its instances have a place for their weights."""
+    """Return the number of calls that reach the code by the first readings: its instances have a place for their
+    weights."""
     first = next(choices_of(match.readings, pinned, f"{form.operation}."), None)
     return 0 if first is None else drawn.asked(form.bind(candidate, first), SCREENED)[1]
 
 
 def _held(candidate: Candidate) -> int:
-    """How many numbers the instances hold that were made for the same calls."""
+    """Return the number of parameters of the instances that were made for the calls."""
     return sum(p.numel() for made in Holder.of(candidate).instances() for p in made.parameters())
 
 
 def _same(candidate: Candidate, match: Match, reading: Reading, drawn: Fitting) -> bool:
-    """Whether it gives what another one gives that was fitted: a larger instance is filled up with zeros."""
+    """Return whether a candidate gives the results of a fitted one: a larger instance is filled up with zeros."""
     if _of_calls(candidate) != _of_calls(reading.candidate) or match.readings.keys() != reading.match.readings.keys():
         return False
     functions = [reading.form.bind(one, reading.readings) for one in (candidate, reading.candidate)]
@@ -185,7 +187,7 @@ def _same(candidate: Candidate, match: Match, reading: Reading, drawn: Fitting) 
 
 
 def _of_calls(candidate: Candidate) -> dict[str, str]:
-    """What arguments of calls are known as, without those that are given a value."""
+    """Return the meanings of arguments of calls, without those that are given a value."""
     return {name: known for name, known in candidate.meanings if name.startswith(CALLED) and known not in VALUES}
 
 

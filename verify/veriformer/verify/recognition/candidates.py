@@ -18,7 +18,8 @@ from veriformer.verify.forms.candidate import Candidate, words
 
 
 def candidates(target: object) -> list[Candidate]:
-    """Those of a module (and, of a package, of its modules), or a function, a class or an object by itself."""
+    """Return the candidates of a module (and, of a package, of its modules), or a function, a class or an object by
+    itself."""
     if isinstance(target, ModuleType):
         return [*_of_module(target, ""), *_of_package(target)]
     module = inspect.getmodule(target) if callable(target) else None
@@ -27,9 +28,9 @@ def candidates(target: object) -> list[Candidate]:
 
 
 def _of_module(module: ModuleType, prefix: str) -> Iterator[Candidate]:
-    """What the module defines itself, in its order, and the module itself.
+    """Yield the module itself and its own definitions in their order.
 
-    Functions of autograd come last: where a function of the module calls one, that is what people call.
+    Functions of autograd come last: where a function of the module calls one, that is the one that people call.
     """
     yield Candidate(prefix, module, module)
     for name, x in sorted(vars(module).items(), key=lambda pair: is_autograd_function(pair[1])):
@@ -72,13 +73,13 @@ def method_of(kind: Any, name: str) -> Any:
 
 
 def _assigned(x: Any, module: ModuleType) -> bool:
-    """Whether a callable object, such as a compiled or wrapped function, stands for a function of this module."""
+    """Return whether a callable object, such as a compiled or wrapped function, stands for a function of this module."""
     inner = inspect.unwrap(x) if callable(x) and not inspect.isclass(x) else x
     return inner is not x and getattr(inner, "__module__", None) == module.__name__
 
 
 def _of_package(package: ModuleType) -> Iterator[Candidate]:
-    """Those of a package's modules; one that cannot be imported has none."""
+    """Yield the candidates of a package's modules; one that cannot be imported has none."""
     for found in pkgutil.walk_packages(
         getattr(package, "__path__", ()), f"{package.__name__}.", onerror=lambda _: None
     ):

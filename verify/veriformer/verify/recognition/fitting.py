@@ -1,4 +1,4 @@
-"""How well a bound operation agrees with the spec's formula on drawn calls: what tells one reading from another."""
+"""Agreement of a bound operation with the spec's formula on drawn calls, by which readings are told apart."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Call:
         return sum(x.numel() for x in leaves if isinstance(x, torch.Tensor))
 
     def references(self, operation: OpInfo, constants: Constants) -> list[Reference]:
-        """What every part of the result must be."""
+        """Return the reference of every part of the result."""
         key = tuple(sorted(constants.items()))
         if key not in self.exact:
             trial = copy.copy(self.trial)
@@ -107,7 +107,7 @@ class Fitting:
     answers: list[str] = field(default_factory=list)
 
     def fit(self, function: Callable[..., Any], conventions: Mapping[str, str], every: int = 1) -> Fit:
-        """How well this function does on every so many calls, in the first format in which it answers."""
+        """Return the fit of this function on every ``every``-th call, in the first format in which it answers."""
         target = target_of(self.operation.name, function, conventions)
         found = Fit(0, 0, 0, False, 0.0, 0.0)
         plain = self._plain(target)
@@ -170,7 +170,7 @@ class Fitting:
     def explained(
         self, function: Callable[..., Any], rival: Callable[..., Any], conventions: Mapping[str, str]
     ) -> bool:
-        """Whether a function gives what another one gives, in all plain calls that both answer."""
+        """Return whether two functions give the same results, in all plain calls that both answer."""
         held = self._alike(function, rival, conventions)
         return bool(held) and all(held)
 
@@ -229,7 +229,8 @@ class Fitting:
 
 
 def commonest(said: Sequence[str]) -> str:
-    """What most calls were refused with, for a call may be refused for what is special of it; of equal ones the first.
+    """Return the message of most refusals, for one call may be refused for a peculiarity; of equally common ones the
+    first.
 
     Numbers in it, such as sizes, make no difference.
     """
@@ -280,7 +281,7 @@ def _trial(target: Target, call: Call) -> Trial:
 
 
 def _answer(target: Target, call: Call) -> tuple[Outcome | None, str]:
-    """What came of a call, and what it was refused with; neither where it asks for what the target does not take."""
+    """Make a call; return its outcome and the message of its refusal; neither where the target does not take it."""
     return _called(_trial(target, call), call.arguments)
 
 
@@ -339,7 +340,7 @@ def _fit(
 
 
 def _compared(found: Any, reference: Reference) -> tuple[Any, float, float]:
-    """Which entries are right, the squared distance, and the spread of what is right."""
+    """Return a mask of the entries that are right, the squared distance, and the spread of the reference."""
     exact = reference.exact
     finite = exact[np.isfinite(exact)]
     spread = float(((finite - finite.mean()) ** 2).sum()) if finite.size else 0.0

@@ -19,7 +19,7 @@ OPERATION = {operation.name: operation for operation in OPERATIONS}
 """The operations that have formulas, by name."""
 
 READINGS = 96
-"""So many combinations of readings are tried of one form at most."""
+"""Maximum number of combinations of readings that are tried of one form."""
 
 SCREENED, FINAL = 3, 6
 """Many combinations are tried on every third call first, and so many of them on all calls."""
@@ -40,7 +40,7 @@ class Untold(Unfit):
 
 @dataclass(frozen=True)
 class Reading:
-    """One way to read a candidate, and how well it fits."""
+    """Reading of a candidate, and its fit."""
 
     candidate: Candidate
     form: Form
@@ -158,10 +158,10 @@ def _answering_all(
 
 
 def _screened(tried: Callable[[_T, int], Reading], choices: Sequence[_T]) -> list[tuple[_T, Fit]]:
-    """What each combination makes of some of the calls; one that answers few of them, of all calls.
+    """Fit each combination on some of the calls, or on all where it answers few of them.
 
-    One that answers less than half as many of all calls as another of some is left with its few: the
-    smallest calls are right by many readings.
+    A combination that answers less than half as many of all calls as another of some is left with its few: the smallest
+    calls are right by many readings.
     """
     some = [(choice, tried(choice, SCREENED).fit) for choice in choices]
     most = max(fit.answered for _, fit in some)
@@ -188,10 +188,10 @@ def _in_two_steps(
 
 
 def _tenable(found: list[tuple[_T, Fit]]) -> list[tuple[_T, Fit]]:
-    """Those without the readings by which the code refuses so many more calls than by another that fewer are left, or
-    by which hardly any can be made.
+    """Drop the readings by which the code refuses so many more calls than by another that fewer are left, or by which
+    hardly any can be made.
 
-    What such a reading still answers are the smallest calls, which are right by many readings.
+    The calls that such a reading still answers are the smallest, which are right by many readings.
     """
     least = min((fit.raised for _, fit in found if fit.answered), default=0)
     most = max((fit.answered for _, fit in found), default=0)
@@ -213,7 +213,8 @@ def _is_told(
     pinned: Mapping[str, str],
     fitting: Fitting,
 ) -> bool:
-    """Whether nothing asks for this reading, it is claimed, or some call that was answered tells its values apart."""
+    """Return whether nothing asks for this reading, it is claimed, or some call that was answered tells its values
+    apart."""
     if name not in best.match.readings or f"{best.form.operation}.{name}" in pinned:
         return True
     answered = fitting.answered(best.form.bind(candidate, best.readings), best.conventions)
@@ -221,7 +222,7 @@ def _is_told(
 
 
 def _is_tied(best: Reading, name: str, tried: Callable[[tuple[dict[str, str], dict[str, str]], int], Reading]) -> bool:
-    """Whether all calls are right by the opposite reading as well: a mask that hid something made no difference."""
+    """Return whether all calls are right by the opposite reading as well: a mask that hid something made no difference."""
     own = best.readings.get(name)
     others = [x for x in best.match.readings.get(name, ()) if own is not None and opposed(own, x)]
     if not best.fit.everywhere:

@@ -47,8 +47,8 @@ class Unrecognised:
 
 @dataclass(frozen=True)
 class Recognised:
-    """What recognition found. pins: one per candidate. refused: what looked like an operation. nothing: names of the
-    candidates that no form knows."""
+    """Result of a recognition. pins: one per candidate. refused: candidates that looked like an operation. unknown:
+    names of the candidates that no form knows."""
 
     pins: tuple[Pin, ...] = ()
     refused: tuple[Unrecognised, ...] = ()
@@ -66,7 +66,7 @@ class Recognised:
 def recognise(
     target: object, pinned: Mapping[str, str] | None = None, among: Collection[str] | None = None
 ) -> Recognised:
-    """What a module, a package, a class, a function or an object offers.
+    """Recognise the operations of a module, a package, a class, a function or an object.
 
     pinned: conventions that are claimed, readings among them as ``operation.reading``: nothing else is tried for those.
     among: names of the candidates that are looked at; all of them if left out.

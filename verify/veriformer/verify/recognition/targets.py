@@ -59,7 +59,8 @@ def target_of(found: object, spec: str, lines: str, recognised: Mapping[str, Any
 
 
 def _watch_of(found: object, pairs: Sequence[tuple[Pin, Candidate]], named: Iterable[str]) -> Watch | None:
-    """What watches the code of what was recognised, of several of one operation the first, and of what is named."""
+    """Return the watch of the recognised code, of several candidates of one operation the first, and of named
+    operations."""
     watch = watch_of(found)
     if watch is not None:
         for pin, candidate in pairs:
@@ -73,7 +74,7 @@ def _watch_of(found: object, pairs: Sequence[tuple[Pin, Candidate]], named: Iter
 
 
 def _is_reading(key: str) -> bool:
-    """Whether a convention that is claimed pins how code is called: ``attention.form``, ``attention.layout``."""
+    """Return whether a claimed convention pins how code is called: ``attention.form``, ``attention.layout``."""
     return key.partition(".")[0] in POSITIONAL and key not in KNOWN_CONVENTIONS and not is_constant(key)
 
 

@@ -166,7 +166,7 @@ def _was_given(parameter: Parameter, value: Any, found: Seen) -> bool:
 
 
 def _agrees(trying: _Try, functions: Iterator[Any]) -> bool:
-    """Whether every call is right by the next reading. Raises StopIteration where there is none."""
+    """Return whether every call is right by the next reading. Raises StopIteration where there is none."""
     probe, operation = trying.probe, trying.probe.operation.name
     if probe.target.watch is not None:
         probe.target.watch.begin()
@@ -184,7 +184,7 @@ def _agrees(trying: _Try, functions: Iterator[Any]) -> bool:
 
 
 def _holds(probe: Probe, sample: Sample, target: Target) -> bool | None:
-    """Whether a call is right; None where the form has no such call by this reading."""
+    """Return whether a call is right; None where the form has no such call by this reading."""
     trial = copy.copy(sample.trial)
     trial.target, trial.calls, trial.unsupported = target, [], set()
     try:

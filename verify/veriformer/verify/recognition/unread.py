@@ -15,11 +15,12 @@ from veriformer.verify.recognition.fitting import Fitting
 from veriformer.verify.recognition.nearest import OPERATION, Reading, choices_of, conventions_of
 
 MOST = 8
-"""So many parameters are tried at most."""
+"""Maximum number of parameters that are tried."""
 
 
 NUMBERS = 4096
-"""So many numbers a call has at most: another value of a parameter may make code give all pairs of pairs of them."""
+"""Maximum number of scalars of a call: another value of a parameter may make code compute all pairs of pairs of them.
+"""
 
 PUBLISHED = {"num_cycles": 0.5, "last_epoch": -1, "filter_value": -math.inf}
 """Usual names of further parameters, by the value that leaves the published formula as it is."""

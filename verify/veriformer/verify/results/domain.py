@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class Domain:
-    """What a probe found out about one operation.
+    """Measured domain of one operation.
 
     provided: names of features that work. refused: name of a feature, or of a pair (``"a + b"``), to the message with
     which such calls are refused. rules: rules on sizes, in words. constants: name to the value that was measured where

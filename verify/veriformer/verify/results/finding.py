@@ -11,7 +11,7 @@ from veriformer.spec.requirement import Weight
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """What is wrong and when, with everything that it explains.
+    """Finding: a fault and its condition, with everything that it explains.
 
     id: stable between runs of the same target where the cause is the same. what: one sentence. when: the smallest
     condition on calls that separates those that fail from those that hold, in words; None where every call fails.

@@ -1,4 +1,4 @@
-"""Which part of a run a results file holds, where it was split over several machines."""
+"""Part of a run that a results file holds, where the run was split over several machines."""
 
 from __future__ import annotations
 
