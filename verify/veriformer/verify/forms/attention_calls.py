@@ -1,4 +1,4 @@
-"""How layers of attention, and blocks around them, are called: which argument is which, masks and tables among them."""
+"""Calls of attention layers, and of blocks around them: roles of arguments, masks and tables among them."""
 
 from __future__ import annotations
 
@@ -75,17 +75,17 @@ def causal_flags(parameters: Parameters) -> tuple[str, ...]:
 
 
 def takes_token_mask(names: Mapping[str, str]) -> bool:
-    """Whether a call can say which tokens are padding."""
+    """Return whether a call can say which tokens are padding."""
     return bool({"mask", "padding"} & names.keys())
 
 
 def has_tables(names: Mapping[str, str]) -> bool:
-    """Whether a layer is given the tables of its rotary embedding: cosines and sines, each or both, or numbers."""
+    """Return whether a layer is given the tables of its rotary embedding: cosines and sines, each or both, or numbers."""
     return bool({"cos", "cis", "both", "pairs"} & names.keys())
 
 
 def mask_told(candidate: Candidate, arguments: Mapping[str, Any], readings: Readings) -> bool:
-    """Whether a call has a mask that hides something, or is causal and says so by its mask."""
+    """Return whether a call has a mask that hides something, or is causal and says so by its mask."""
     asked = "is_causal" not in (roles_of_call(candidate) or {}) and readings.get("causal") not in (ALWAYS, UNMASKED)
     by_mask = asked and arguments["x"].shape[1] > 1
     return hides_some(arguments.get("attention_mask")) or bool(arguments.get("is_causal") and by_mask)

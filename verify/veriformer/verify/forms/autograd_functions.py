@@ -16,7 +16,7 @@ def applied(thing: Any) -> Any:
 
 
 def is_autograd_function(thing: Any) -> bool:
-    """Whether it is called by ``apply``, as kernels with a backward pass of their own are."""
+    """Return whether it is called by ``apply``, as kernels with a backward pass of their own are."""
     return inspect.isclass(thing) and issubclass(thing, torch.autograd.Function)
 
 

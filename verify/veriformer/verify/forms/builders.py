@@ -17,7 +17,7 @@ _BUILDS = ("build", "make", "create")
 
 
 def is_builder(candidate: Candidate) -> bool:
-    """Whether a function says that it builds something, and names a network of its module to build it of."""
+    """Return whether a function says that it builds something, and names a network of its module to build it of."""
     if not inspect.isfunction(candidate.thing) or candidate.words[0] not in _BUILDS:
         return False
     own = candidate.siblings()

@@ -1,4 +1,4 @@
-"""What is called: a function as it is, or an instance of a class that holds no weights."""
+"""Callables of candidates: a function as it is, or an instance of a class that holds no weights."""
 
 from __future__ import annotations
 
@@ -57,5 +57,5 @@ def method_of(made: Any, candidate: Candidate, method: str = "") -> Callable[...
 
 
 def own_sizes(candidate: Candidate, sizes: Mapping[str, Any]) -> dict[str, Any]:
-    """Those among the sizes that the constructor has under that very name."""
+    """Return the sizes that the constructor has under that very name."""
     return {name: sizes[name] for name in candidate.constructor if name in sizes}

@@ -21,11 +21,10 @@ CACHE_LENGTH = 128
 
 @dataclass(frozen=True)
 class Placing:
-    """How positions are given. position: the name of the argument. vector: whether it is a tensor of all positions, or
-    else the first one. setup: the method that allocates the cache, if any.
+    """Positions of a call. position: the name of the argument. vector: whether it is a tensor of all positions, or else
+    the first one. setup: the method that allocates the cache, if any.
 
-    length: the argument of a call that says how long the cache is.
-    needed: whether a call without a cache needs it too.
+    length: the argument of a call that says how long the cache is. needed: whether a call without a cache needs it too.
     """
 
     position: str
@@ -68,7 +67,7 @@ def begun(model: nn.Module, how: Placing, batch: int) -> Placed:
 
 
 def goes_on(model: nn.Module, how: Placing, past: Placed, arguments: dict[str, Any], n: int) -> tuple[Any, Placed]:
-    """What a call gives whose n tokens stand behind those of a cache, and the cache after it.
+    """Call the model with n tokens behind those of a cache; return the result and the cache after it.
 
     Hooks of the model that is asked are those of the one that holds the cache.
     """

@@ -39,7 +39,7 @@ class Candidate:
     meanings: Meanings = ()
 
     def read_as(self, meanings: Meanings) -> Candidate:
-        """The same thing with further arguments that are known by another name, or given a value."""
+        """Return the candidate with further arguments that are known by another name, or given a value."""
         thing = self.thing
         if not meanings:
             return self
@@ -64,22 +64,22 @@ class Candidate:
 
     @property
     def is_function(self) -> bool:
-        """Whether it is called as it is, and holds nothing."""
+        """True if it is called as it is, and holds nothing."""
         return inspect.isroutine(self.thing) or (callable(self.thing) and not (self.is_class or self.is_module))
 
     @property
     def is_class(self) -> bool:
-        """Whether it must be built first."""
+        """True if it must be built first."""
         return inspect.isclass(self.thing)
 
     @property
     def is_module(self) -> bool:
-        """Whether it is a file or a package, or an instance of a neural network."""
+        """True if it is a file or a package, or an instance of a neural network."""
         return isinstance(self.thing, ModuleType | nn.Module)
 
     @property
     def is_network(self) -> bool:
-        """Whether it is a class of ``torch.nn.Module``."""
+        """True if it is a class of ``torch.nn.Module``."""
         return self.is_class and issubclass(self.thing, nn.Module)
 
     @cached_property
@@ -89,7 +89,7 @@ class Candidate:
 
     @cached_property
     def parameters(self) -> Parameters:
-        """What a call takes: of the function, or of the class's ``forward`` (or ``__call__``) without ``self``."""
+        """Parameters of a call: of the function, or of the class's ``forward`` (or ``__call__``) without ``self``."""
         if not self.is_class:
             return _parameters(self.thing)
         return self.parameters_of("forward") or self.parameters_of("__call__")
@@ -100,7 +100,7 @@ class Candidate:
         return renamed(_built_from(self.thing), self.meanings, BUILT) if self.is_class else {}
 
     def parameters_of(self, method: str) -> Parameters:
-        """What a method of the class takes, without ``self``; nothing where it is not the class's own."""
+        """Return the parameters of a method of the class, without ``self``; empty where it is not the class's own."""
         function = inspect.getattr_static(self.thing, method, None)
         if function is None or (method in vars(nn.Module) and function is vars(nn.Module)[method]):
             return {}

@@ -1,4 +1,4 @@
-"""Whether a layer is causal by itself, told by which position of its result changes with which position it reads."""
+"""Causality of a layer by itself, told by the positions of its result that change with each position it reads."""
 
 from __future__ import annotations
 
@@ -60,9 +60,10 @@ def _reads(layer: Callable[[Tensor], Tensor], width: int) -> Tensor:
 
 
 def reads(call: Callable[[Tensor], Tensor], x: Tensor, other: Callable[[Tensor], Tensor]) -> Tensor:
-    """Which position of the result (first axis) changes with which position of the input, bool ``[n, n]``.
+    """Return the dependence of the result's positions (first axis) on those of the input, bool ``[n, n]``.
 
-    x, and the result: one row of n positions, ``[1, n, …]`` and ``[1, n, d]``. other: what is put in the place of one.
+    x, and the result: one row of n positions, ``[1, n, …]`` and ``[1, n, d]``. other: gives the replacement of a
+    position.
     """
     usual, n = call(x), x.shape[1]
     found = torch.zeros(n, n, dtype=torch.bool)

@@ -1,4 +1,4 @@
-"""Which entries of a config the constructors of a module read: what one name means is told by those beside it."""
+"""Entries of a config that the constructors of a module read: the meaning of a name is told by those beside it."""
 
 from __future__ import annotations
 

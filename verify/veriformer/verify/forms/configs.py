@@ -46,11 +46,11 @@ FIXED: Mapping[str, Any] = {
 _RATE_WORDS = frozenset(("dropout", "drop", "dropouts"))
 _EXPANSIONS = frozenset(("expansion", "mul", "mult", "multiplier", "ratio", "scaling", "factor"))
 _EXPANSION = 4
-"""How many times wider a hidden layer is where a constructor asks for that, and nothing else says it."""
+"""Ratio of the hidden layer's width to the input's where a constructor asks for it, and nothing else says it."""
 
 
 def expansion_for(sizes: Mapping[str, Any], least: float = 1) -> float:
-    """How many times wider than its input a hidden layer must be that holds what these sizes ask for."""
+    """Return the least ratio of a hidden layer's width to its input's that holds these sizes."""
     if "inner" in sizes and "width" in sizes:
         inner, width = int(sizes["inner"]), int(sizes["width"])
         return max(least, -(-inner // width))
@@ -71,12 +71,12 @@ def rate_of(default: Any) -> float:
 
 
 def is_rate(name: str) -> bool:
-    """Whether an argument is a rate of dropout: by its name, or by the words of it."""
+    """Return whether an argument is a rate of dropout: by its name, or by the words of it."""
     return name in RATES or bool(_RATE_WORDS & set(words(name)))
 
 
 def is_expansion(name: str) -> bool:
-    """Whether an argument says how many times wider a hidden layer is."""
+    """Return whether an argument says how many times wider a hidden layer is."""
     return bool(
         _EXPANSIONS & set(words(name))
         and {"forward", "ff", "ffn", "mlp", "hidden", "inner", "feedforward"} & set(words(name))
@@ -87,7 +87,7 @@ FLAGS = {"rope_full_precision", "qkv_bias", "use_bias", "bias", "attention_bias"
 
 
 def annotation(candidate: Candidate, p: inspect.Parameter) -> Any:
-    """What a parameter is said to be: where that is written as a word, what the module knows by it."""
+    """Return the annotation of a parameter; where it is written as a word, the module's object of that name."""
     if isinstance(p.annotation, str):
         return vars(candidate.module).get(p.annotation) if candidate.module is not None else None
     return p.annotation
@@ -143,7 +143,7 @@ def configuration(
 
 
 CONSTANTS = frozenset(("eps", "base"))
-"""What a config says for itself: it is built as it is, and made smaller in sizes alone."""
+"""Arguments whose values a config gives itself: it is built as it is, and made smaller in sizes alone."""
 
 
 DTYPE = "dtype"
@@ -167,18 +167,18 @@ class UnknownEntry(AttributeError, KeyError):
         self.entry, self.beside = name, tuple(beside)
 
     def as_argument(self, sizes: Collection[str]) -> UnknownArgument:
-        """What is told of it, with the names of the sizes that it may be."""
+        """Return the error about this entry, with the names of the sizes that it may be."""
         message = f"its config asks for {self.entry!r}, which is no size that is known"
         return UnknownArgument(message, BUILT + self.entry, open_names(sizes, self.beside))
 
 
 def is_config(kind: Any) -> bool:
-    """Whether an annotation is a class of configs: a dataclass, or one that is so named."""
+    """Return whether an annotation is a class of configs: a dataclass, or one that is so named."""
     return dataclasses.is_dataclass(kind) or (inspect.isclass(kind) and kind.__name__.lower().endswith(_ENDINGS))
 
 
 def _is_written(function: Any) -> bool:
-    """Whether a function stands in a file: a dataclass makes its constructor, unless there is one in its text."""
+    """Return whether a function stands in a file: a dataclass makes its constructor, unless there is one in its text."""
     code = getattr(function, "__code__", None)
     return code is not None and not code.co_filename.startswith("<")
 

@@ -132,13 +132,13 @@ def arguments_for(
 
 
 def may_be_none(said: Any) -> bool:
-    """Whether an annotation, perhaps written as a word, admits that there is none."""
+    """Return whether an annotation, perhaps written as a word, admits None."""
     text = said if isinstance(said, str) else str(said)
     return "None" in text.replace("NoneType", "None") or "Optional[" in text
 
 
 def _beyond(default: Any) -> bool:
-    """Whether a default is no rate: such an argument is another thing under the same name."""
+    """Return whether a default is no rate: such an argument has another meaning under the same name."""
     if default is None or default is inspect.Parameter.empty:
         return False
     return isinstance(default, bool) or not isinstance(default, int | float) or not 0 <= default <= 1
@@ -158,7 +158,7 @@ _SCALED = ("scale", "scaled", "use_scale", "scale_attn", "scale_scores", "scale_
 
 
 def has_config(candidate: Candidate) -> bool:
-    """Whether the constructor takes a config object."""
+    """Return whether the constructor takes a config object."""
     return any(name in CONFIGS or is_config(annotation(candidate, p)) for name, p in candidate.constructor.items())
 
 
@@ -182,8 +182,8 @@ def _has_width(candidate: Candidate) -> bool:
 
 
 def takes_size(candidate: Candidate, size: str) -> bool:
-    """Whether the constructor has an argument for this size, a config object that may hold one, or a part that does; or
-    a constant of the module is read for it."""
+    """Return whether the constructor has an argument for this size, a config object that may hold one, or a part that
+    does; or a constant of the module is read for it."""
     if size in constants_of(candidate).values():
         return True
     beside = sized(candidate)

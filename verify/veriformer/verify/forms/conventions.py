@@ -11,12 +11,12 @@ MASKS = ("boolean", "0/1", "inverted", "additive")
 
 
 def opposed(one: str, other: str) -> bool:
-    """Whether of two kinds of masks one hides what the other shows."""
+    """Return whether of two kinds of masks one hides the entries that the other shows."""
     return (one == "inverted") != (other == "inverted")
 
 
 def hides_some(mask: object) -> bool:
-    """Whether a mask hides something and not all: only such a one tells how it is read."""
+    """Return whether a mask hides some entries and not all: only such a mask tells how it is read."""
     return isinstance(mask, Tensor) and bool((mask != 0).any()) and bool((mask == 0).any())
 
 

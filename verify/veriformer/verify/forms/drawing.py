@@ -51,7 +51,8 @@ class Answered(TorchFunctionMode):
 
 
 def distribution(sampler: Callable[[Tensor], Any], logits: Tensor, *, alone: bool) -> tuple[Tensor, Tensor | None]:
-    """Which tokens a sampler may draw for each row ``[R, V]``, and with which probability where it shows its weights.
+    """Return a mask of the tokens that a sampler may draw for each row ``[R, V]``, and their probabilities where it
+    shows its weights.
 
     sampler: from rows of scores to one token each. alone: whether it takes one row at a time. Raises NotOffered where
     it draws in another way.

@@ -1,4 +1,4 @@
-"""What an encoder-decoder demands: tokens of the source and of the target, and perhaps a mask of each."""
+"""Demands of an encoder-decoder: tokens of the source and of the target, and perhaps a mask of each."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def _of_side(parameters: Parameters, side: frozenset[str]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Masks:
-    """How the masks are given. source, target: their names; empty where it has no such mask. rows: whether the mask of
-    the source has an axis of queries."""
+    """Masks of an encoder-decoder. source, target: their names; empty where it has no such mask. rows: whether the mask
+    of the source has an axis of queries."""
 
     source: str
     target: str
@@ -68,7 +68,7 @@ class Masks:
         return {name: mask_as(mask, self.kind, torch.float32) for name, mask in found.items() if name}
 
     def told(self) -> str:
-        """How they are given, in a few words."""
+        """Return the layout of the masks in a few words."""
         return f"its masks are given as {self.kind}, {self.axes}"
 
     def ways(self) -> Iterator[Masks]:

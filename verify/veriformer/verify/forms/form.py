@@ -1,4 +1,4 @@
-"""What a form declares, and what recognition says of a candidate."""
+"""Declaration of a form, and the statements of a recognition about a candidate."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ class Match:
 
 @dataclass(frozen=True)
 class Fit:
-    """How well one reading explains what a candidate does.
+    """Agreement of one reading with a candidate's results.
 
-    calls: how many were drawn; answered, and right. ordinary: whether all plain calls were right. share: of all numbers
-    in answers those that were right. closeness: the share of the variance of right results that the answers explain, 1
-    where they are equal. error: what calls were refused with, if any. raised: how many the code itself refused.
-    shapeless: in how many answers some part has another shape than what is right.
+    calls: number drawn; answered, and right. ordinary: whether all plain calls were right. share: of all numbers in
+    answers those that were right. closeness: the share of the variance of right results that the answers explain, 1
+    where they are equal. error: message of refused calls, if any. raised: number that the code itself refused.
+    shapeless: number of answers in which some part has another shape than the reference.
     """
 
     calls: int
@@ -89,7 +89,7 @@ class Fit:
 
     @property
     def everywhere(self) -> bool:
-        """Whether every answer was right, and there were some."""
+        """True if every answer was right, and there were some."""
         return self.answered > 0 and self.right == self.answered
 
     @property
@@ -98,11 +98,11 @@ class Fit:
         return round(-math.log10(max(1.0 - self.closeness, 1e-16)))
 
     def better_than(self, other: Fit) -> bool:
-        """Whether this reading explains more; an equal one does not."""
+        """Return whether this reading explains more; an equal one does not."""
         return self.rank() > other.rank()
 
     def rank(self) -> tuple[Any, ...]:
-        """What says which of two readings explains more."""
+        """Return the sort key by which the reading that explains more is the larger."""
         # A reading that is near but for rounding goes before one that is right where all are, as at position 0.
         # Roughly: two wrong readings that are as near are told apart by the calls that they answer, then by order.
         near = self.closeness >= NEAR

@@ -155,7 +155,7 @@ def _tensor(x: Any) -> Tensor:
 
 
 class _Called(torch.autograd.Function):
-    """One call of a function over arrays, whose backward pass is JAX's."""
+    """Autograd function of a call of a function over arrays, whose backward pass is JAX's."""
 
     @staticmethod
     def forward(ctx: Any, function: Callable[..., Any], wide: bool, *tensors: Tensor) -> tuple[Tensor, ...]:

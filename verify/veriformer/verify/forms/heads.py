@@ -1,4 +1,4 @@
-"""What the forms of attention with projections share: which linear map is whose, and masks over tokens."""
+"""Projections and token masks of attention, shared by its forms: the role of each linear map, and masks over tokens."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _AXES: Mapping[str, tuple[int, int, int]] = {
 """The order in which an output of one map counts which of the three it is (0), its head (1) and its entry (2)."""
 
 FUSED = tuple(_AXES)
-"""How one map gives all three: side by side, for one head after the other, or with the entries further out."""
+"""Layouts of a fused projection: side by side, for one head after the other, or with the entries further out."""
 
 ONE_FOR_ALL = "[n,n]"
 MASK_AXES = ("[B,1,n,n]", "[B,n,n]", "[B,1,1,n]", ONE_FOR_ALL, "[B,n]")
@@ -53,7 +53,7 @@ class Projections:
 
     @property
     def fused(self) -> bool:
-        """Whether queries, keys and values come out of one map."""
+        """True if queries, keys and values come out of one map."""
         return "qkv" in self.maps
 
     def tensors(self, w: Mapping[str, Tensor], heads: int, groups: int, order: str) -> dict[str, Tensor]:
@@ -92,7 +92,7 @@ def split_heads(w: Mapping[str, Tensor], heads: int, groups: int) -> list[dict[s
 
 
 def joined(weights: list[Tensor], heads: tuple[int, ...], order: str) -> Tensor:
-    """One weight for several, ``[n_in, n_out]`` each, in one of the orders of ``FUSED``."""
+    """Join weights, ``[n_in, n_out]`` each, in one of the orders of ``FUSED``."""
     if order == FUSED[0]:
         return torch.cat(weights, 1)
     if len(set(heads)) > 1:
@@ -149,7 +149,8 @@ def _by_head(parts: list[Linear]) -> tuple[Mapping[str, Linear], ...]:
 
 
 def token_mask(seen: Tensor, kind: str, axes: str, dtype: torch.dtype, *, padded: bool) -> Tensor:
-    """Which query sees which key, bool ``[B, n_q, n_k]``, as a module takes it. padded: whether some of it is padding.
+    """Return the mask of visible keys, bool ``[B, n_q, n_k]``, as a module takes it. padded: whether some of it is
+    padding.
 
     Raises NotOffered where its mask cannot say this: one for all texts says nothing of the padding of any.
     """
@@ -166,7 +167,7 @@ def token_mask(seen: Tensor, kind: str, axes: str, dtype: torch.dtype, *, padded
 
 
 def visible(b: int, n_q: int, n_k: int, given: Mapping[str, Any]) -> Tensor | None:
-    """Which query sees which key by causality and mask, bool ``[B, n_q, n_k]``; None where every one sees all."""
+    """Return the mask of visible keys by causality and mask, bool ``[B, n_q, n_k]``; None where every query sees all."""
     mask = given.get("attention_mask")
     if mask is None and not given.get("is_causal"):
         return None

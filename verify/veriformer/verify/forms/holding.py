@@ -22,7 +22,7 @@ from veriformer.verify.forms.precision import in_dtype
 _HALVES = [dtypes.TORCH[name] for name in dtypes.HALVES]
 
 _KEPT = 32
-"""So many instances of a class are kept; sizes that are drawn seldom come twice."""
+"""Maximum number of instances of a class that are kept; sizes that are drawn seldom come twice."""
 
 
 @dataclass
@@ -38,7 +38,7 @@ class Holder:
         return _HOLDERS.setdefault((candidate.thing, candidate.meanings), cls(candidate))
 
     def instances(self) -> list[nn.Module]:
-        """Those that are kept."""
+        """Return the instances that are kept."""
         return list(self._made.values())
 
     def module(self, sizes: Mapping[str, Any], dtype: torch.dtype, **given: Any) -> nn.Module:

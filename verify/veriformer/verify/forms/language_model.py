@@ -16,21 +16,21 @@ from veriformer.verify.forms.caches_inside import Placing, begun, goes_on
 from veriformer.verify.forms.encoder_decoder import Masks
 
 OPTIONS = ("attention_mask", "labels", "past_key_values", "use_cache")
-"""What a call may take besides the tokens, as far as the code has it."""
+"""Optional arguments of a call besides the tokens, as far as the code has them."""
 
 
 @dataclass(frozen=True)
 class Calling:
-    """How the code is called. ids, targets, past, cached: its names of the tokens, of the targets, of a cache that it
-    goes on from, and of the flag that asks for one; empty where it has none. source: its name of the tokens that an
-    encoder reads. last: whether it gives the logits of the last token alone, so that a call is made for each.
-    placing: how it is told positions where it holds its cache inside. masks: those that it demands with a source.
+    """Signature of a language model's call. ids, targets, past, cached: its names of the tokens, of the targets, of a
+    cache that it goes on from, and of the flag that asks for one; empty where it has none. source: its name of the
+    tokens that an encoder reads. last: whether it gives the logits of the last token alone, so that a call is made for
+    each. placing: how it is told positions where it holds its cache inside. masks: those that it demands with a source.
     tokens_first: whether it takes tokens as [n, B], and gives logits [n, B, V].
 
-    always: what it demands besides. fed: whether it gives the logits of every token only with targets, which are then
-    the tokens themselves. masked: whether it takes an ``attention_mask``. labels, ignored: how targets are made from
-    labels where it gives a loss; labels is empty where it gives none. writer: the function beside the class that writes
-    texts with it, as its method ``generate``; empty where it has a method of its own, or there is none.
+    always: further arguments that it demands. fed: whether it gives the logits of every token only with targets, which
+    are then the tokens themselves. masked: whether it takes an ``attention_mask``. labels, ignored: how targets are
+    made from labels where it gives a loss; labels is empty where it gives none. writer: the function beside the class
+    that writes texts with it, as its method ``generate``; empty where it has a method of its own, or there is none.
     """
 
     ids: str
@@ -50,7 +50,7 @@ class Calling:
     writer: str = ""
 
     def of_source(self, ids: Tensor) -> dict[str, Tensor]:
-        """What is given with targets [B, n] beside them: the tokens of the source, and masks."""
+        """Return the arguments beside targets [B, n]: the tokens of the source, and masks."""
         if not self.source:
             return {}
         source = source_tokens(ids.shape[0])
@@ -59,7 +59,7 @@ class Calling:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """Those of ``OPTIONS`` that a call takes."""
+        """Members of ``OPTIONS`` that a call takes."""
         cached = bool(self.past) or self.placing is not None
         has = (self.masked, bool(self.labels), cached, cached)
         return tuple(name for name, there in zip(OPTIONS, has, strict=True) if there)
@@ -142,7 +142,7 @@ class LanguageModel(nn.Module):
 
 
 def source_tokens(batch: int, n: int = 6) -> Tensor:
-    """What an encoder reads in every call: a few tokens, the same in every row."""
+    """Return the tokens that an encoder reads in every call: a few, the same in every row."""
     return torch.arange(1, n + 1).expand(batch, n).contiguous()
 
 
@@ -203,7 +203,7 @@ def loss_among(result: Any, model: nn.Module) -> Tensor | None:
 
 
 def cache_among(result: Any, logits: Tensor) -> Any:
-    """What was returned besides logits and loss; None where there is nothing."""
+    """Return the result besides logits and loss, such as a cache; None where there is nothing."""
     others = [x for x in _parts(result) if x is not None and not (isinstance(x, Tensor) and x.numel() == 1)]
     others = [x for x in others if x is not logits and getattr(x, "shape", None) != logits.shape]
     return others[0] if others and not isinstance(result, Tensor) else None

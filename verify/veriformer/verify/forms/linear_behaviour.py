@@ -1,4 +1,4 @@
-"""Whether a module is a linear map, by what it does: whoever wrote it, and whatever its parameters are called."""
+"""Recognition of linear maps by behaviour: whoever wrote the module, and whatever its parameters are called."""
 
 from __future__ import annotations
 

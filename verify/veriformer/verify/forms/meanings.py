@@ -1,4 +1,4 @@
-"""What an argument is whose name is not known: what others call by a usual name, or a value that it is given."""
+"""Meanings of arguments of unknown names: a usual name, or a value that the argument is given."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ VALUES: Mapping[str, Any] = {
 
 
 def meaning(meanings: Meanings, place: str, name: str) -> str:
-    """What an argument is known as: itself where nothing else is said."""
+    """Return the usual name of an argument: its own where nothing else is said."""
     return dict(meanings).get(place + name, name)
 
 

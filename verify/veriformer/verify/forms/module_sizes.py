@@ -17,7 +17,7 @@ from veriformer.verify.forms.size_names import size_of
 _SIZES = frozenset(
     ("width", "inner", "heads", "kv_heads", "head_dim", "length", "vocabulary", "layers", "experts", "top_k", "batch")
 )
-"""What such a constant may be the size of: each of them is a whole number."""
+"""Sizes that a constant may be: each of them is a whole number."""
 
 
 def constants_of(candidate: Candidate) -> dict[str, str]:
@@ -87,7 +87,7 @@ def _exchanged(own: dict[str, Any], values: Mapping[str, Any]) -> Iterator[None]
 
 
 def _globals(candidate: Candidate) -> dict[str, Any]:
-    """What the methods of the class read names from: a file that was loaded twice has two modules of one name."""
+    """Return the globals that the methods of the class read: a file that was loaded twice has two modules of one name."""
     own = (x.__globals__ for x in vars(candidate.thing).values() if inspect.isfunction(x))
     return next(own, {})
 
@@ -110,7 +110,7 @@ def _kinds(candidate: Candidate) -> list[type]:
 
 
 def _is_of(kind: type, own: Mapping[str, Any]) -> bool:
-    """Whether a class was defined where these constants stand: its code reads no others."""
+    """Return whether a class was defined where these constants stand: its code reads no others."""
     return any(inspect.isfunction(x) and x.__globals__ is own for x in vars(kind).values())
 
 

@@ -1,4 +1,4 @@
-"""What the forms of both normalisations share."""
+"""Matching and calls of norms, shared by the forms of both normalisations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from veriformer.verify.forms.offering import offered
 from veriformer.verify.forms.signatures import first_input
 
 WEIGHTS = ("as it is", "added to 1")
-"""What the scale of a row is: the weight, or one more than it."""
+"""Scale of a row: the weight, or 1 + weight."""
 
 EPSILONS = ("added in the root", "least norm")
 """Uses of ε: added to the mean of squares, or the least number that is divided by, which no equation has. Then it is
@@ -80,8 +80,8 @@ def roles_of(instance: nn.Module, biases: bool) -> dict[str, str]:
 
 
 def _is_bias(name: str, parameter: Tensor, instance: nn.Module) -> bool:
-    """Whether a parameter is added: by its name, else by what it starts as, which changes no row: ones scale, and zeros
-    are added."""
+    """Return whether a parameter is added: by its name, else by its initial value, which changes no row: ones scale,
+    and zeros are added."""
     if any(word in name.lower() for word in ("bias", "beta", "b_2", "shift", "offset")):
         return True
     both = list(instance.parameters())

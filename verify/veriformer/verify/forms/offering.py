@@ -51,6 +51,6 @@ def _default(p: inspect.Parameter, required: Collection[str], defaults: Mapping[
 
 
 def _after_default(p: inspect.Parameter, shown: list[inspect.Parameter]) -> bool:
-    """Whether a parameter without default would come by position after one that has a default."""
+    """Return whether a parameter without default would come by position after one that has a default."""
     before = shown[: shown.index(p)]
     return p.kind is p.POSITIONAL_OR_KEYWORD and any(q.default is not q.empty and q.kind is p.kind for q in before)

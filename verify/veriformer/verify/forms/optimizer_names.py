@@ -1,4 +1,4 @@
-"""Which optimizer of the contract a name and a constructor say that it is, and its arguments by role."""
+"""Optimizers of the contract by the names of a class and of its constructor's arguments, and its arguments by role."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _TURNING = {"rope", "rotary", "freqs", "cos", "sin", "freq"}
 """Words of tables, and of parts, of a rotary embedding."""
 
 PAIRINGS = ("halves", "side by side")
-"""Which two entries of a head are turned together."""
+"""Pairs of entries of a head that are turned together."""
 
 LENGTH = 6
 """Positions at which a layer is compared with attention with a rotary embedding."""

@@ -1,4 +1,4 @@
-"""What was recognised, as plain data by which every process binds the same thing again."""
+"""Pin of a recognised operation, as plain data by which every process binds it again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LISTED = ("told", "deviations", "unread")
 
 @dataclass(frozen=True, kw_only=True)
 class Pin:
-    """One operation of a target.
+    """Recognised operation of a target.
 
     name: the candidate, as its module knows it; ``module.name`` within a package, empty for the module itself. form: by
     name. readings: by convention the value by which it is called. deviations: the readings that are not the contract's.

@@ -1,4 +1,5 @@
-"""What the forms of rotary embeddings share: tables of angles, and features laid out for one sequence."""
+"""Rotation by angles, shared by the forms of rotary embeddings: tables of angles, and features laid out for one
+sequence."""
 
 from __future__ import annotations
 

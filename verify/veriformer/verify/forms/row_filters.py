@@ -23,7 +23,7 @@ SCORES = (*LOGITS, *LOG_PROBS, *PROBS)
 ROWS = ("any axes", "[R,V]", "one row", "[V]")
 REMOVED = ("-inf", "a large negative number")
 _LEAST = -1e4
-"""What is left of a removed token is no more than this, which no score comes near."""
+"""Upper bound of the score left of a removed token, which no score comes near."""
 
 
 def of_rows(form: Form) -> Form:
@@ -65,7 +65,7 @@ def _keeps_all(filtered: Callable[..., Any], readings: Readings) -> bool:
 
 
 _EQUAL, _KEPT = 64, 32
-"""So many equal scores, and how many of them are kept: sorting that is not stable orders so many otherwise."""
+"""Number of equal scores, and number of them that are kept: unstable sorting reorders so many."""
 
 
 def settle_ties(filtered: Callable[..., Any], operation: str) -> dict[str, str]:

@@ -107,7 +107,7 @@ def demanded(parameters: Parameters, known: Any, left: tuple[str, ...] = ()) -> 
 
 
 def unknown_needed(parameters: Parameters, needed: Names) -> UnknownArgument | None:
-    """What is said of a call whose needed roles have other names than usual; None where it asks for too few."""
+    """Return the error about a call whose needed roles have other names than usual; None where it asks for too few."""
     left = {role: names for role, names in needed.items() if not set(names) & parameters.keys()}
     usual = {name for names in needed.values() for name in names}
     asked = [(name, p) for name, p in parameters.items() if p.default is p.empty and p.kind not in _HARMLESS]

@@ -123,7 +123,7 @@ _WORDS = frozenset(word for name in SIZES for word in words(name)).union(
 
 
 def size_of(name: str, beside: Collection[str] = ()) -> str:
-    """What an argument is the size of by its name, among the names beside it; empty where that is not known."""
+    """Return the size that an argument is by its name, among the names beside it; empty where that is not known."""
     others = [other for other in beside if other != name and other not in _INNER_BESIDE_WIDTH]
     if name in _INNER_BESIDE_WIDTH and any(_size(other) == "width" for other in others):
         return "inner"

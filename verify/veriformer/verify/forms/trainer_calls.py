@@ -1,4 +1,4 @@
-"""How somebody's optimizer is built and stepped: what its constructor demands, and which gradients it takes."""
+"""Building and stepping of somebody's optimizer: arguments that its constructor demands, and gradients that it takes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SHAPES: tuple[Shapes, ...] = (((2, 3), (4,), (), (2, 1, 3)), ((2, 3), (4,), (5, 
 
 @dataclass(frozen=True)
 class Stepping:
-    """What a step is given. shapes: of parameters that it takes. closure: whether it demands a closure. sparse: whether
+    """Demands of a step. shapes: of parameters that it takes. closure: whether it demands a closure. sparse: whether
     gradients must be sparse."""
 
     shapes: Shapes

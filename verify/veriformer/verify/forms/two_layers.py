@@ -1,4 +1,5 @@
-"""What the forms of networks share: linear maps, one of them perhaps a gate, filled up to the module's sizes."""
+"""Matching and calls of networks, shared by their forms: linear maps, one of them perhaps a gate, filled up to the
+module's sizes."""
 
 from __future__ import annotations
 
@@ -45,17 +46,17 @@ _LARGEST = 1024
 """So wide is a module made at most to hold the weights that are given: beyond it, making one takes too long."""
 
 _MATRIX = 2**23
-"""So many numbers does a matrix of it hold at most: by a wrong reading of a matrix no width is large enough."""
+"""Maximum number of entries of a matrix: by a wrong reading of a matrix no width is large enough."""
 
 
 def called_network(candidate: Candidate) -> bool:
-    """Whether a class is a network by its name, and takes its input alone."""
+    """Return whether a class is a network by its name, and takes its input alone."""
     named = any(words <= set(candidate.words) for words in WORDS) or candidate.words[-1:] in (("glu",), ("swiglu",))
     return candidate.is_network and named and first_input(candidate.parameters) is not None
 
 
 def instance(candidate: Candidate) -> nn.Module:
-    """One that shows which parameters there are. Raises Unfit where none can be built."""
+    """Build an instance that shows which parameters there are. Raises Unfit where none can be built."""
     made = built(candidate, sizes_for(WIDTH, INNER), flags(candidate))
     if not isinstance(made, nn.Module):
         raise Unfit("it builds no module")
@@ -111,7 +112,7 @@ def _ends(parts: Sequence[Linear]) -> tuple[Linear, Linear]:
 
 
 def readings_of(parts: Sequence[Linear]) -> dict[str, tuple[str, ...]]:
-    """How matrices are held, where some stand among the module's own parameters."""
+    """Return the readings of the matrices' orientation, where some stand among the module's own parameters."""
     return {"held": HELD} if any(map(is_held_alone, parts)) else {}
 
 

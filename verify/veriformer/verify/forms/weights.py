@@ -15,7 +15,7 @@ from veriformer.verify.forms.form import NotOffered, OtherParts, Unfit
 from veriformer.verify.forms.linear_behaviour import by_behaviour
 
 HELD = ("[n_in, n_out]", "[n_out, n_in]")
-"""How a matrix is held that is a parameter by itself: no name says it."""
+"""Orientation of a matrix that is a parameter by itself: no name says it."""
 
 OUTWARD = frozenset(("o", "out", "output"))
 """Words of the map that joins what heads give."""
@@ -105,12 +105,13 @@ def linears_and_rest(module: nn.Module, held: str = HELD[0]) -> tuple[list[Linea
 
 
 def _has_maps(owner: str, found: list[Linear]) -> bool:
-    """Whether a module has linear maps among its submodules: a matrix beside them is another thing, as a table."""
+    """Return whether a module has linear maps among its submodules: a matrix beside them has another meaning, as a
+    table."""
     return any(not owner or one.name.startswith(f"{owner}.") for one in found)
 
 
 def is_held_alone(part: Linear) -> bool:
-    """Whether a map is a parameter by itself, and not a module's: then its orientation is a matter of reading."""
+    """Return whether a map is a parameter by itself, and not a module's: then its orientation is a matter of reading."""
     return part.name == part.weight and len(part.shape) == 2
 
 

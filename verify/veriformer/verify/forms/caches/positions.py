@@ -47,7 +47,7 @@ ONE = "one text"
 """The reading of a cache that has no axis of texts: its batch is 1."""
 
 POSITIONS = ("each", "the first")
-"""Whether an update is told the position of each token, or of the first one."""
+"""Positions that an update is given: of each token, or of the first one."""
 
 
 def _find_update(candidate: Candidate) -> tuple[str, dict[str, str]] | None:

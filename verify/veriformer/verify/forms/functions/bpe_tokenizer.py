@@ -23,7 +23,7 @@ _PLAIN = "ababab", 2
 """A text, and how many merges can be learned of it; one that is asked for may be missing."""
 
 _APART = " .1\n-"
-"""What rules that take text apart set apart from the letter before."""
+"""Characters that rules which pre-tokenize text split from the letter before."""
 
 GIVEN = ("one text", "a list of texts")
 Ids = Mapping[tuple[int, int], int]

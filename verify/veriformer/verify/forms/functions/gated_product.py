@@ -19,7 +19,7 @@ _NOT = frozenset(("backward", "bwd", "grad", "dswiglu", "kernel", "mlp", "ffn", 
 _OPTION = re.compile("out|dim|axis|limit|alpha|beta|block|num_warps|inplace")
 
 _RESULTS = ("first", "last")
-"""Which of several results is the product: kernels return beside it what their backward pass reads."""
+"""Position of the product among several results: kernels return beside it what their backward pass reads."""
 
 
 def _match(candidate: Candidate) -> Match | None:

@@ -126,7 +126,7 @@ CROSS_ENTROPY = Known(
 )
 
 _LARGEST = 2048
-"""So many classes may the unit matrix have that stands for the weight of the last layer."""
+"""Maximum number of classes of the unit matrix that stands for the weight of the last layer."""
 
 
 def _by_unit_matrix(given: dict[str, Any], readings: Readings) -> dict[str, Any]:

@@ -25,7 +25,7 @@ _LENGTH = (
 )
 _WIDTH = ("d_model", "dim", "d_hid", "hidden_dim", "d", "embed_dim", "hidden_size", "d_embed", "embedding_dim")
 SIZES = ("a number", "tokens [1,n]", "the shape (1, n)", "the shape (n, n)")
-"""What tells a function of masks how many tokens there are."""
+"""Argument by which a function of masks is given the number of tokens."""
 
 _SIZE = (
     *("size", "n", "sz", "seq_len", "seq_length", "length", "T", "n_q", "tgt_len", "seq", "L", "N"),
@@ -51,7 +51,7 @@ def _positions(count: Any) -> Any:
 
 
 PADDED = ("the encoding", "zeros, for padding")
-"""What stands in the row of position 0."""
+"""Content of the row of position 0."""
 
 
 def _table(result: Any, readings: Readings) -> Any:

@@ -125,7 +125,8 @@ def _roles(candidate: Candidate) -> dict[str, str] | None:
 
 
 def _answers(candidate: Candidate, names: Mapping[str, str], rank: int) -> bool:
-    """Whether a plain call of tensors with so many axes is answered, with a mask that hides nothing if one is asked."""
+    """Return whether a plain call of tensors with so many axes is answered, with a mask that hides nothing if one is
+    asked."""
     return _plain(candidate, names, torch.zeros((1, 1, 2, 4)[-rank:])) is not None
 
 
@@ -158,7 +159,7 @@ def _standing(
     readings: Readings | None = None,
     heads: tuple[int, int] = (1, 1),
 ) -> dict[str, Any]:
-    """What stands for options that are left out, where the code must be told so: its width, its scale, no causality."""
+    """Return values for options that are left out, where the code must be told so: its width, its scale, no causality."""
     defaults = {role: candidate.parameters[name].default for role, name in names.items()}
     found: dict[str, Any] = {names["width"]: d_k} if "width" in names else {}
     left = [role for role in _LEFT_OUT if defaults.get(role) is inspect.Parameter.empty]
@@ -182,7 +183,7 @@ def _layer(heads: tuple[int, int], d_k: int) -> nn.Module:
 
 
 def _weightless(candidate: Candidate) -> bool:
-    """Whether it is a function, or a class whose instances hold no weights."""
+    """Return whether it is a function, or a class whose instances hold no weights."""
     if not candidate.is_class:
         return True
     sizes = {"temperature": 2.0, "head_dim": 4}

@@ -42,7 +42,7 @@ _DRAWS = ("sampler", "base_sampler", "inner_sampler", "sample_fn")
 _METHODS = ("sample", "__call__", "forward")
 
 ROWS = ("[B,V]", "[B,1,V]", "[V]", "[1,1,V]")
-"""What a sampler is given: all rows at once, or one at a time."""
+"""Shapes of a sampler's input: all rows at once, or one at a time."""
 
 
 def _roles(candidate: Candidate) -> dict[str, str] | None:

@@ -113,10 +113,11 @@ NEEDED = {
 
 
 _MOST = 4
-"""So many arguments and constants of unknown names are tried at most."""
+"""Maximum number of arguments and constants of unknown names that are tried."""
 
 COUNTS = ("steps as they are", "steps, those of the warm-up and all from 0 on")
-"""What a function is given: the first step is 0 and gives a rate of 0, or is 0 and gives the first part of the rise."""
+"""Count that a function is given: the first step is 0 and gives a rate of 0, or is 0 and gives the first part of the
+rise."""
 
 COUNTED = ("warmup_steps", "total_steps")
 """Arguments that count steps."""
@@ -136,7 +137,7 @@ def _with_shares(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _LEFT = "as it is"
-"""What is said of one that keeps its own value."""
+"""Reading of an argument that keeps its own value."""
 
 
 def _numbers(candidate: Candidate) -> dict[str, Any]:
@@ -167,8 +168,8 @@ def _missing(operation: str, found: Mapping[str, str]) -> list[str]:
 
 
 def _meanings(candidate: Candidate, operation: str) -> list[dict[str, str]]:
-    """What roles may stand for: by their usual names, and each way to share out the others among those of no usual
-    name. One that is in no role keeps its own value, where it has one."""
+    """Return the possible roles of arguments: by their usual names, and each way to share out the others among those of
+    no usual name. An argument in no role keeps its own value, where it has one."""
     step, found = _parts(candidate)
     missing = _missing(operation, found)
     spare = [role for role in SPARE if role not in found]

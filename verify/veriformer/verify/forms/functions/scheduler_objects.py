@@ -28,8 +28,8 @@ _FIRST = ("last_iter", "last_step", "start_step", "init_step", "num_iters")
 """Steps that were taken before: none."""
 
 RATES = ("of the step taken", "of the next step", "of the step before")
-"""What the rate is after a call of step(): an object that sets it when it is made is a step ahead, as is one that takes
-the step that it is told for the last one; one that begins with its first call is a step behind."""
+"""Step whose rate is set after a call of step(): an object that sets it when it is made is a step ahead, as is one that
+takes the step that it is told for the last one; one that begins with its first call is a step behind."""
 
 _AHEAD = dict(zip(RATES, (0, -1, 1), strict=True))
 
@@ -41,7 +41,7 @@ LATER = 3
 """After so many calls a schedule has set its rate, whenever it begins."""
 
 LONGEST = 1500
-"""So many steps are taken at most, one by one."""
+"""Maximum number of steps that are taken, one by one."""
 
 
 def _own(candidate: Candidate) -> Parameters:
@@ -212,13 +212,13 @@ def _is_demanded(candidate: Candidate, name: str) -> bool:
 
 
 def _asks_for_step(take: Callable[..., Any]) -> bool:
-    """Whether it must be told which step it is."""
+    """Return whether it must be told which step it is."""
     asked = [p for p in inspect.signature(take).parameters.values() if p.default is p.empty]
     return len([p for p in asked if p.kind is p.POSITIONAL_OR_KEYWORD]) == 1
 
 
 def _stepping(made: Any) -> Callable[..., Any]:
-    """What goes one step on. Raises NotOffered where nothing does."""
+    """Return the method that takes one step. Raises NotOffered where there is none."""
     found = next((name for name in _STEPS if callable(getattr(made, name, None))), None)
     if found is None:
         raise NotOffered("it has no step()")

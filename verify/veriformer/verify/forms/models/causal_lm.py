@@ -64,7 +64,7 @@ def _match(candidate: Candidate) -> Match | None:
 
 
 def _match_of_built(candidate: Candidate) -> Match | None:
-    """What a function builds, where its class cannot be built by itself."""
+    """Match the class of the model that a function builds, where its class cannot be built by itself."""
     if not any(name in "".join(candidate.words) for name in (*_NAMES, "model")) or not _takes_vocabulary(candidate):
         return None
     made = _of_builder(candidate)
@@ -107,12 +107,13 @@ def _match_of_class(candidate: Candidate) -> Match | None:
 
 
 def _is_language_model(candidate: Candidate) -> bool:
-    """Whether the first argument says that it takes tokens."""
+    """Return whether the first argument says that it takes tokens."""
     return next(iter(candidate.parameters), "") in _IDS[:6]
 
 
 def _looked_at(candidate: Candidate) -> tuple[Calling, tuple[str, ...], dict[str, tuple[str, ...]]]:
-    """How it is called, what must be said of that, and the readings of its labels. Raises Unfit where it cannot be."""
+    """Return the signature of the call, remarks on it, and the readings of its labels. Raises Unfit where it cannot be
+    called."""
     source = encoded(candidate.parameters)
     masks = masks_demanded(candidate.parameters) if source else None
     given = {} if masks is None else {"source_mask": (masks.source,), "target_mask": (masks.target,)}
@@ -202,7 +203,8 @@ def _logits(model: LanguageModel, ids: Tensor) -> Tensor:
 
 
 def _mixes_rows(model: nn.Module, how: Calling) -> bool:
-    """Whether a token shows at its own place of other rows and at no other place of its row: rows are the places."""
+    """Return whether a token changes the result of other rows at its position and of no other position of its row: rows
+    are the positions."""
     ids, other = tokens(), tokens()
     other[:, 2] = torch.where(torch.arange(len(ids)) == 0, _another(ids[:, 2]), ids[:, 2])
     try:
@@ -275,7 +277,7 @@ def _placing(model: nn.Module, how: Calling, position: str) -> Placing | None:
 
 
 def _in_two_calls(model: LanguageModel, ids: Tensor) -> bool:
-    """Whether a text is answered at once, and from a cache."""
+    """Return whether a text is answered at once, and from a cache."""
     try:
         quietly(lambda: model(ids))
         past = quietly(lambda: model(ids[:, :3], use_cache=True)).past_key_values
@@ -308,7 +310,7 @@ def _answered(model: nn.Module, how: Calling, *, masked: bool) -> bool:
 
 
 def _goes_on(model: nn.Module, how: Calling) -> bool:
-    """Whether a call goes on from the cache that another one returned, rightly or not."""
+    """Return whether a call goes on from the cache that another one returned, rightly or not."""
     with_cache, ids = wrapped(model, how, SIZES["vocabulary"]), tokens()
     try:
         past = quietly(lambda: with_cache(ids[:, :3], use_cache=True)).past_key_values
@@ -332,7 +334,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Any]:
 
 
 def _judge(function: Callable[..., Any]) -> Fit:
-    """Whether no token looks ahead, and the loss is that of the labels: all that can be told without the weights."""
+    """Judge that no token looks ahead, and the loss is that of the labels: all that can be told without the weights."""
     model = function()
     ids, others = tokens(), tokens(seed=2)
     others[:, :3] = ids[:, :3]

@@ -1,4 +1,4 @@
-"""How a language model's own loss takes its labels: shifted inside or not, and which of them it ignores."""
+"""Labels of a language model's own loss: shifted inside or not, and the index it ignores."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ DRAWS = range(1, 9)
 
 
 def label_readings(model: nn.Module, how: Calling) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
-    """How labels are given, where it gives a loss: none, with the reason, where it is not the plain cross-entropy."""
+    """Return the readings of labels, where it gives a loss: none, with the reason, where it is not the plain
+    cross-entropy."""
     if not how.targets:
         return {}, ()
     try:
@@ -43,7 +44,7 @@ def label_readings(model: nn.Module, how: Calling) -> tuple[dict[str, tuple[str,
 
 
 def loss_is_right(model: nn.Module, how: Calling, labels: str, ignored: int | None) -> bool:
-    """Whether the loss is the mean cross-entropy of the labels; ignored: None for a row that has none to ignore."""
+    """Return whether the loss is the mean cross-entropy of the labels; ignored: None for a row that has none to ignore."""
     # A fresh model has a loss of about log V whatever its labels: one draw of them would not tell a wrong reading.
     return all(_is_right_for(tokens(seed=seed), model, how, labels, ignored) for seed in DRAWS)
 
@@ -77,7 +78,7 @@ def _is_right_for(drawn: Tensor, model: nn.Module, how: Calling, labels: str, ig
 
 
 def loss_is_answered(model: LanguageModel, ids: Tensor) -> bool:
-    """Whether a call with labels, some of them to be ignored, gives a loss."""
+    """Return whether a call with labels, some of them to be ignored, gives a loss."""
     labels = tokens(seed=1)
     labels[0, 2] = -100
     try:

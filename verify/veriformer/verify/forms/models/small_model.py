@@ -39,7 +39,7 @@ _CAUSAL = ("causal", "is_causal", "autoregressive", "is_decoder")
 
 
 def vocabulary_of(how: Calling) -> int:
-    """How many tokens the model knows: with an encoder one more, which is the padding and is never judged."""
+    """Return the model's number of tokens: with an encoder one more, which is the padding and is never judged."""
     return SIZES["vocabulary"] + bool(how.source)
 
 
@@ -71,7 +71,7 @@ def tokens(n: int = 5, seed: int = 0) -> Tensor:
 
 
 def quietly(call: Callable[[], Any]) -> Any:
-    """What a call gives, without gradients, and without what it prints or warns of."""
+    """Call without gradients, and without its output and warnings."""
     with torch.no_grad(), warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
         return call()

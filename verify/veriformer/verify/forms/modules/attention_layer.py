@@ -46,10 +46,10 @@ _OTHER_KINDS = frozenset(_KINDS.split())
 """Words of attention that is another one, unless it turns out to be the same."""
 
 HEAD_SIZES = ("the width of a head", "the number of heads")
-"""What a constructor's one size of heads is, where it has no other."""
+"""Meaning of a constructor's one size of heads, where it has no other."""
 
 UNPROJECTED = "without a projection"
-"""What a layer gives that has no w_o: heads side by side, or one head where it knows no number of heads."""
+"""Result of a layer that has no w_o: heads side by side, or one head where it knows no number of heads."""
 
 
 def _match(candidate: Candidate) -> Match | None:

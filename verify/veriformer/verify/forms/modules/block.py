@@ -40,7 +40,7 @@ ORDER = ("as they are registered", "the other way round")
 
 @dataclass(frozen=True)
 class Parts:
-    """What a block holds: projections, the two maps of its network, and weight and bias of its norms."""
+    """Parameters of a block: projections, the two maps of its network, and weight and bias of its norms."""
 
     attention: Projections
     network: tuple[Linear, Linear]
@@ -76,13 +76,14 @@ def _match(candidate: Candidate) -> Match | None:
 
 
 def _instance(candidate: Candidate) -> Any:
-    """One whose network is wider than its input: its maps are told by their sizes."""
+    """Build an instance whose network is wider than its input: its maps are told by their sizes."""
     sizes = sizes_of(WIDTH, HEADS, HEADS, WIDTH // HEADS, WIDTH)
     return built(candidate, sizes, flags(candidate) | scaled(candidate))
 
 
 def _network_first(instance: nn.Module) -> bool:
-    """Whether the network is registered before the attention: the first two maps widen and narrow, the last do not."""
+    """Return whether the network is registered before the attention: the first two maps widen and narrow, the last do
+    not."""
     maps, _ = linears_and_rest(instance)
     return len(maps) >= 4 and _widens(maps[:2]) and not _widens(maps[-2:])
 

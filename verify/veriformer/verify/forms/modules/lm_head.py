@@ -54,7 +54,7 @@ _WEIGHTS = {"weight", "weights"}
 
 
 def _held(module: torch.nn.Module) -> str:
-    """How the matrix is held: by its shape, where width and vocabulary are known and differ."""
+    """Return the orientation of the matrix: by its shape, where width and vocabulary are known and differ."""
     matrix = next(p for p in module.parameters() if p.ndim > 1)
     return HELD[0] if matrix.shape[0] < matrix.shape[1] else HELD[1]
 

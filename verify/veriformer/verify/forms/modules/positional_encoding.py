@@ -19,10 +19,10 @@ _NAMES = ({"positional"}, {"position"}, {"pe"}, {"sinusoidal"}, {"pos"}, {"sinus
 _OTHERS = {"learned", "learnable", "relative", "rotary", "wise", "feed", "bias", "multi", "attention"}
 GIVES = ("the input and the encoding", "the encoding", "the input times √d and the encoding")
 BATCH = ("[B,n,d]", "[n,B,d]", "ids [B,n]", "n")
-"""What it is given: rows in either layout, tokens, or their number alone."""
+"""Shapes of its input: rows in either layout, tokens, or their number alone."""
 
 _LENGTH = 5120
-"""So many positions an instance has at least: what is built once serves most calls."""
+"""Minimum number of positions of an instance: a single build serves most calls."""
 
 
 def _match(candidate: Candidate) -> Match | None:

@@ -15,7 +15,7 @@ from veriformer.verify.forms.weights import HELD, Linear, by_words, linears
 
 _GATE = frozenset(("gate", "g"))
 GATES = ("first", "second")
-"""Which of the two maps into the hidden layer, in the order in which the module has them, is under the SiLU."""
+"""Map under the SiLU, of the two into the hidden layer in the order in which the module has them."""
 
 
 def _match(candidate: Candidate) -> Match | None:

@@ -1,4 +1,4 @@
-"""One step of an optimizer as a function of a parameter, its gradient and its averages, which are given back."""
+"""Optimizer steps as functions of a parameter, its gradient and its averages, which are returned."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _HELD: Mapping[str, dict[str, tuple[str, ...]]] = {
 }
 
 GIVES = ("parameter first", "parameter last", "nothing: in place")
-"""What is given back: the parameter and then its averages, or the averages first."""
+"""Order of the results: the parameter and then its averages, or the averages first."""
 
 
 def _match(candidate: Candidate, operation: str) -> Match | None:
@@ -62,7 +62,7 @@ class Stepper:
 
     @torch.no_grad()
     def step(self) -> None:
-        """One step of every parameter that has a gradient."""
+        """Update every parameter that has a gradient."""
         for i, p in enumerate(self.params):
             if p.grad is None:
                 continue

@@ -28,7 +28,7 @@ GIVEN: Mapping[str, Any] = {
     **dict.fromkeys(("d_model", "dim", "model_size"), 16),
     "milestones": [2, 7],
 }
-"""What a constructor is given for an argument that it demands."""
+"""Values of arguments that a constructor demands, by name."""
 
 BY_WORDS: Mapping[str, float] = {
     "scale scaling factor ratio gamma power mult multiplier": 0.5,
@@ -36,7 +36,7 @@ BY_WORDS: Mapping[str, float] = {
     "total": 17,
     "steps step epochs epoch iters iter iterations period warmup size interval": 3,
 }
-"""The same for names that are not usual, by the first of these that has a word of theirs."""
+"""Values of arguments by words of their names, where these are not usual; the first entry with such a word counts."""
 
 
 def _match(candidate: Candidate) -> Match | None:
@@ -62,7 +62,7 @@ def _is_abstract(method: Any) -> bool:
 
 
 def _given(name: str) -> Any:
-    """What an argument of this name is given; None where nothing tells what it is."""
+    """Return the value of an argument of this name; None where nothing tells its meaning."""
     if name in GIVEN:
         return GIVEN[name]
     return next((value for hints, value in BY_WORDS.items() if set(hints.split()) & set(words(name))), None)
@@ -90,7 +90,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Any]:
 
 
 def _refused(make: Callable[..., Any], given: Mapping[str, Any]) -> str:
-    """What a constructor raises; empty where it builds a schedule."""
+    """Return the message that a constructor raises; empty where it builds a schedule."""
     trainer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=0.5, momentum=0.5)
     try:
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
@@ -102,7 +102,7 @@ def _refused(make: Callable[..., Any], given: Mapping[str, Any]) -> str:
 
 
 def _judge(function: Callable[..., Any]) -> Fit:
-    """Whether it can be built: all that can be told without a formula."""
+    """Judge that it can be built: all that can be told without a formula."""
     error = _refused(function, {})
     if error:
         return Fit(1, 0, 0, False, 0.0, 0.0, error=error, raised=1)
