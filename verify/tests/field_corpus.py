@@ -39,7 +39,7 @@ def operations(implementation: object) -> list[str]:
 
 
 def judged(name: str, dtypes: tuple[str, ...] = DTYPES) -> dict[str, Any]:
-    """What the suite finds in a file, as in results.json: the operations that it provides, with little work."""
+    """Judge a file and return its results as in results.json: the operations that it provides, with little work."""
     implementation = load(str(FOLDER / f"{name}.py")).implementation
     found = check(implementation, only=operations(implementation), profile="quick", dtype=dtypes, partial=True)
     return found.to_dict()
@@ -52,7 +52,7 @@ def complaints(name: str) -> list[str]:
 
 
 def evaluate(document: Mapping[str, Any], expectation: Mapping[str, Any]) -> list[str]:
-    """What in the results of a run differs from what is due; nothing where all is as it should be."""
+    """Return the differences between the results of a run and the expectation; empty where there are none."""
     due, got = expectation["verdict"], document.get("verdict")
     verdict = [] if got == due else [f"the verdict is {got}, not {due}"]
     return verdict + (_of_correct(document, expectation) if due == "holds" else _of_faulty(document, expectation))

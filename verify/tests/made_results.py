@@ -28,7 +28,7 @@ EXAMPLE = {
 
 
 def row(requirement: str = "attention.equation", status: Status = Status.PASS, **fields: Any) -> Result:
-    """One row."""
+    """Make a row."""
     given: dict[str, Any] = {"equations": ["20"], "dtype": "fp32", "device": "cpu", "examples": 20, "kind": "equation"}
     return Result(
         requirement=requirement, operation=requirement.partition(".")[0], status=status, **{**given, **fields}
@@ -43,7 +43,7 @@ def failing(requirement: str = "attention.scale", **fields: Any) -> Result:
 
 
 def finding(identifier: str = "f1", weight: Weight = Weight.WRONG, **fields: Any) -> Finding:
-    """One finding."""
+    """Make a finding."""
     given: dict[str, Any] = {
         "operation": "attention",
         "what": "a scale of 0 is taken as not given",
@@ -59,7 +59,7 @@ def finding(identifier: str = "f1", weight: Weight = Weight.WRONG, **fields: Any
 
 
 def results(rows: list[Result] | None = None, target: str = "mine.py", **fields: Any) -> Results:
-    """One run."""
+    """Make the results of a run."""
     rows = [row()] if rows is None else rows
     given: dict[str, Any] = {
         "suite": {"version": "0.1.0", "commit": None},

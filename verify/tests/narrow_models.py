@@ -33,7 +33,7 @@ class Faulty(Decoder):
         return x
 
     def spoiled(self, scene: Scene) -> Scene:
-        """What the layer at fault is told."""
+        """Return the scene that the layer at fault is given."""
         return scene
 
 

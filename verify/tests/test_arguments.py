@@ -1,4 +1,4 @@
-"""What can be found unusable before anything runs is refused with status 2 and a word on what is wrong."""
+"""Arguments that are unusable before anything runs are refused with status 2 and a word on the reason."""
 
 from __future__ import annotations
 

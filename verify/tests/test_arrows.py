@@ -65,7 +65,7 @@ def test_an_arrow_the_wrong_way_is_seen(tmp_path: Path, file: str, line: str, co
 
 
 def imports() -> dict[str, set[str]]:
-    """Which modules each module imports, at its top or later; by name too, where modules are looked for."""
+    """Return the modules that each module imports, at its top or later; by name too, where modules are looked for."""
     import grimp  # with import-linter; the tests that need a GPU are collected where it is not installed
 
     packages = (f"veriformer.{package}" for package in PACKAGES)

@@ -82,7 +82,8 @@ def test_directed_turns_cover_more_of_what_few_examples_have_covered(tmp_path: P
 
 
 def _rarity(folder: Path, seed: str) -> tuple[float, float]:
-    """How often a directed turn, and an independent one, cover in an example what few examples have covered."""
+    """Return the rates at which a directed and an independent turn cover, per example, features that few examples
+    covered."""
     folder.mkdir()
     turn, known = turns(folder, RIGHT), arm()
     for letter in "abc":

@@ -70,7 +70,7 @@ def test_unlucky_examples_are_made_up_for(blunt: int) -> None:
 
 
 def drawn(seed: str) -> list[int]:
-    """What a row of this seed draws."""
+    """Return the draws of a row of this seed."""
     found: list[int] = []
 
     def body(trial: Trial) -> None:

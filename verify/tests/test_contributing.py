@@ -72,7 +72,7 @@ print(json.dumps({
 
 @pytest.fixture(scope="module")
 def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
-    """What is said of implementations, in a copy of the repository in which the page was followed."""
+    """Return the verdicts on implementations, in a copy of the repository in which the page was followed."""
     copy = tmp_path_factory.mktemp("repository")
     for root in ("spec", "verify"):
         shutil.copytree(ROOT / root, copy / root, ignore=shutil.ignore_patterns("*.pyc", "tests"))

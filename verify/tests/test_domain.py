@@ -1,4 +1,4 @@
-"""What a target refuses is not provided; what it answers wrongly stays a violation, and so does what has no rule."""
+"""Refusals of a target are not provided; wrong answers stay violations, and so do refusals that have no rule."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BY_NAME = {operation.name: operation for operation in OPERATIONS}
 
 
 def found(**operation: Any) -> Domain:
-    """What a probe finds out about one operation."""
+    """Probe one operation and return its domain."""
     ((name, function),) = operation.items()
     return probe_operation(wrap(adapters.target(**{name: function})), BY_NAME[name], seconds=600)  # also when busy
 

@@ -48,7 +48,7 @@ def work(s: Any) -> float:
 
 
 def many(draw: Callable[[Any], Any], number: int = 300) -> list[Any]:
-    """What is drawn in so many examples, ten by ten, as checks draw them."""
+    """Return the draws of so many examples, ten by ten, as checks draw them."""
     found: list[Any] = []
     for i in range(number // 10):
         prepared(lambda data: found.append(draw(data.draw)), f"seed {i}", 10)()

@@ -1,4 +1,4 @@
-"""What has one cause is one finding, and findings come in the order in which they matter."""
+"""Failures of one cause are one finding, and findings come in the order in which they matter."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ READ = {
     },
 }
 RIGHT_IN_BOTH = {"CausalSelfAttention"}
-"""What has no fault in the faulty files, for the fault is in what uses it."""
+"""Names without a fault in the faulty files, for the fault is in their users."""
 
 
 def loaded(name: str) -> ModuleType:

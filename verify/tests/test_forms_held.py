@@ -180,7 +180,8 @@ def test_sizes_are_known_by_the_words_of_their_names() -> None:
 
 
 def test_a_neighbour_that_cannot_be_imported_gives_its_definitions(tmp_path: Path) -> None:
-    """It stands in a folder that is no package, asks for a file that is not there, and for another neighbour."""
+    """The neighbour stands in a folder that is no package, asks for a file that is not there, and for another
+    neighbour."""
     folder = tmp_path / "code"
     folder.mkdir()
     (folder / "tools.py").write_text(

@@ -435,7 +435,7 @@ def cross_entropy(logits, target):
 
 
 def test_a_square_of_the_normaliser_is_another_loss_also_where_it_is_small() -> None:
-    """It vanishes for log-probabilities, over which the class would be right."""
+    """The term vanishes for log-probabilities, over which the class would be right."""
     found = recognise_text(WITH_A_TERM.format(term="input.logsumexp(-1).square().mean()"))
     assert not found.pins
     assert all(SQUARED_NORMALISER in one.reason for one in found.refused)

@@ -19,7 +19,7 @@ NEXT = {"labels": "the next tokens", "ignored": "-1"}
 
 
 def found_in(name: str) -> Recognised:
-    """What was recognised, without the layers of which the models are made."""
+    """Return the recognised operations, without the layers of which the models are made."""
     found = recognise(module_of(HERE / f"{name}.py"))
     kept = {"causal_lm", *OPTIMIZERS.values()}
     pins = tuple(pin for pin in found.pins if pin.operation in kept)

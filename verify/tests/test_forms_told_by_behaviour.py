@@ -1,4 +1,5 @@
-"""What a layer reads says whether it is causal and how its masks are given; names and defaults say the rest."""
+"""The positions that a layer reads say whether it is causal and how its masks are given; names and defaults say the
+rest."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ class GreedyAlone(Right):
 
 
 class OtherDefaults(Right):
-    """It draws from three tokens, and from the nucleus of these, where it is not told otherwise."""
+    """Model that draws from three tokens, and from the nucleus of these, where it is not told otherwise."""
 
     def generate(  # type: ignore[override]
         self, idx: Tensor, max_new_tokens: int, temperature: float = 0.5, top_k: int = 3, top_p: float = 0.4
@@ -133,7 +133,7 @@ class OtherDefaults(Right):
 
 
 class OneRow(Right):
-    """It takes one text at a time, without an axis for it in what it gives."""
+    """Model that takes one text at a time, and returns it without a batch axis."""
 
     def generate(self, idx: Tensor, max_new_tokens: int, temperature: float = 1.0, top_k: int | None = None) -> Tensor:
         assert len(idx) == 1

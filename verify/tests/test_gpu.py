@@ -1,4 +1,4 @@
-"""What only an accelerator can show: the shipped backends on a CUDA device."""
+"""Tests that need an accelerator: the shipped backends on a CUDA device."""
 
 from __future__ import annotations
 

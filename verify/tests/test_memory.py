@@ -1,4 +1,4 @@
-"""What failing rows leave behind is collected when it has become much, and not after each of them."""
+"""Garbage of failing rows is collected when it has become much, and not after each of them."""
 
 from __future__ import annotations
 

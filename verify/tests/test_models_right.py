@@ -28,7 +28,7 @@ class NeverOff(Decoder):
 
 
 class OwnSwitch(Decoder):
-    """How attention is computed can be set, and nothing tells how it was."""
+    """Model whose attention backend can be set, without an attribute that tells which is in use."""
 
     def set_attn_implementation(self, name: str) -> None:
         """Eager attention and PyTorch's are one here."""

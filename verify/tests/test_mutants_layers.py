@@ -13,7 +13,7 @@ from veriformer.verify.mutants.matrix import MATRIX_PROFILE
 from veriformer.verify.targets.model_kinds import OPERATIONS as MODELS
 
 MINE = [mutant for mutant in MUTANTS if mutant.identifier not in {*CASES, *DROPOUT, *ALONE}]
-"""Those that the other tests of mutants have not tried on triggers of their own. Whole models: test_models_red.py."""
+"""Mutants that the other tests have not tried on triggers of their own. Whole models: test_models_red.py."""
 
 
 @pytest.mark.parametrize("mutant", MINE, ids=lambda mutant: mutant.identifier)

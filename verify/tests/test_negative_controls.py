@@ -40,7 +40,7 @@ from veriformer.verify.targets.trainer_kinds import OPERATIONS as TRAINERS
 OTHERS = (*MODELS, *TRAINERS)
 PROFILE = Profile(name="red", examples=60, shrinks=0, timeout_s=60)
 FEW = replace(PROFILE, examples=PROFILES["quick"].examples)
-"""What rows take that judge all their examples together, where that is enough: a fault ends the others at once."""
+"""Profile of rows that judge all their examples together, where few are enough: a fault ends the other rows at once."""
 
 
 def modifies(op: Operation, *args: Any, **options: Any) -> Any:

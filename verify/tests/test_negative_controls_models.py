@@ -156,7 +156,7 @@ class LossOfAll:
 
 
 class OtherMath:
-    """One way of computing attention forgets the window of what is given to it: here, one sees less."""
+    """Model where one backend of attention gives another result: a stand-in for a window that it forgets."""
 
     def run(self, *arguments: Any, **options: Any) -> Tensor:
         h = super().run(*arguments, **options)
@@ -226,7 +226,7 @@ class UnsavedNumbers:
 
 
 class UnmaskedSourceLater:
-    """Who goes on from a cache sees all of the source."""
+    """Model that sees all of the source when it goes on from a cache."""
 
     def run(self, ids: Tensor, mask: Any, kv_cache: Any, documents: Any = None, source: Any = None) -> Tensor:
         if kv_cache is not None and kv_cache.length:
@@ -304,7 +304,7 @@ def test_the_table_covers_every_requirement() -> None:
 
 
 FIRST = {check.requirement.slug.partition(".")[2]: check for check in reversed(CHECKS)}
-"""One check of each law: the checks of the three operations are one function."""
+"""First check of each law: the checks of the three operations are one function."""
 
 
 @pytest.mark.parametrize("check", FIRST.values(), ids=lambda check: check.requirement.slug)

@@ -1,4 +1,4 @@
-"""What a run found is told in findings: short, ranked, clean, whatever a target's messages hold."""
+"""Runs are told in findings: short, ranked, clean, whatever a target's messages hold."""
 
 from __future__ import annotations
 

@@ -217,7 +217,7 @@ def test_a_file_of_a_package_is_imported_as_part_of_it(tmp_path: Path) -> None:
 
 
 def test_a_file_of_a_package_that_cannot_be_imported_whole(tmp_path: Path) -> None:
-    """What another file of the package needs is not there; this one's own neighbours are."""
+    """The requirements of another file of the package are not there; this one's own neighbours are."""
     package = tmp_path / "layers_with_a_missing_part"
     package.mkdir()
     (package / "__init__.py").write_text("from .images import show\n")
@@ -365,7 +365,7 @@ class Small(nn.Module):
 
 
 def test_classes_of_two_files_of_one_name_belong_to_their_own(tmp_path: Path) -> None:
-    """What a form asks of a class's module, such as a function beside it, is of the file that defines it."""
+    """Lookups in a class's module, such as a function beside it, are in the file that defines the class."""
     source = "from dataclasses import dataclass\n\n@dataclass\nclass Settings:\n    width: 'int'\n\n"
     found = []
     for folder in ("one", "two"):

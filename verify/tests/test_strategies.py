@@ -1,4 +1,4 @@
-"""What the strategies promise: recipes repeat, layouts keep values, draws are admitted by the contract."""
+"""Promises of the strategies: recipes repeat, layouts keep values, draws are admitted by the contract."""
 
 from __future__ import annotations
 

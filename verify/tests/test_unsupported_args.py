@@ -1,4 +1,4 @@
-"""What a signature leaves out is not provided, never a violation; all the rest is judged."""
+"""Arguments that a signature leaves out are not provided, never a violation; all the rest is judged."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TOGETHER = [(operation, tuple(names)) for operation, names in OPTIONAL.items() i
 
 
 def without(function: Callable[..., Any], names: tuple[str, ...]) -> Callable[..., Any]:
-    """The same function with these arguments off its signature; it cannot be called with them."""
+    """Return the function with these arguments off its signature; it cannot be called with them."""
 
     def called(*given: Any, **options: Any) -> Any:
         assert not options.keys() & set(names)

@@ -1,4 +1,4 @@
-"""What a run comes to: advice violates nothing unless asked for strictly, and what shows nothing is no verdict."""
+"""Verdicts of runs: advice violates nothing unless asked for strictly, and runs that show nothing have no verdict."""
 
 from __future__ import annotations
 

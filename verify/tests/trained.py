@@ -42,7 +42,7 @@ class Right(torch.optim.Optimizer):
             return closure()
 
     def skip(self, p: Tensor, group: Any) -> None:
-        """What is done to a parameter without a gradient: nothing."""
+        """Do nothing to a parameter without a gradient."""
 
     def kept(self, p: Tensor) -> dict[str, Any]:
         return self.state[p]
@@ -84,7 +84,7 @@ class CountsSkipped(Right):
 
 
 class Unsaved(Right):
-    """What is kept lies beside the state."""
+    """Optimizer whose averages lie beside the state."""
 
     def kept(self, p: Tensor) -> dict[str, Any]:
         if not hasattr(self, "beside"):
@@ -110,7 +110,7 @@ class NarrowState(Right):
 
 
 class SharedCount(Right):
-    """One count for all, taken up once a step: right while all have gradients."""
+    """Optimizer with one count for all parameters, taken up once a step: right while all have gradients."""
 
     steps = 0
 
@@ -217,7 +217,7 @@ class Threshold(Right):
 
 
 class MixesParameters(Right):
-    """What the last parameter of a step was given leaks into the next one, in the order of the list."""
+    """Optimizer whose last parameter of a step leaks into the next one, in the order of the list."""
 
     last: Tensor | None = None
 

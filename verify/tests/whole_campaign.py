@@ -113,7 +113,8 @@ def spent() -> float:
 
 
 def repeated(folder: Path, minutes: float, jobs: int) -> tuple[set[str], int]:
-    """The same of runs of both targets in turn, each under a seed of its own, until so many minutes are spent."""
+    """Run verify on both targets in turn, each run under a seed of its own, until so many minutes are spent; return the
+    accused operations and the number of examples."""
     asked = tomllib.loads(PLAN)
     words = ["--only", *asked["only"], "--dtype", *asked["dtypes"], "--profile", "quick", "--seed", "random"]
     until, examples, number = spent() + minutes, 0, 0

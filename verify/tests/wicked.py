@@ -49,7 +49,7 @@ def gelu(x: Tensor, *, approximate: str = "none") -> Tensor:
 
 
 class Untold(Exception):
-    """It cannot be told of."""
+    """Exception without a text: ``str`` and ``repr`` raise."""
 
     def __str__(self) -> str:
         raise RuntimeError("no words")
@@ -96,7 +96,7 @@ def layer_norm(x: Tensor, weight: object = None, bias: object = None, *, eps: fl
 
 
 class Hiding(Tensor):
-    """It gives no numbers away."""
+    """Tensor that cannot be converted to NumPy, and is equal to everything."""
 
     def numpy(self, *, force: bool = False) -> None:
         """Nothing."""

@@ -1,4 +1,4 @@
-"""One call, and what is done around it."""
+"""Calls, and their settings: number of threads, seeds."""
 
 from __future__ import annotations
 

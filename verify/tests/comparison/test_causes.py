@@ -1,4 +1,4 @@
-"""What is made of calls that differ: which finding, of which weight, under which condition."""
+"""Causes of calls that differ: finding, weight and condition."""
 
 from __future__ import annotations
 

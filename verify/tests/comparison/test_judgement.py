@@ -15,7 +15,7 @@ RUNS, UNITS = 16, 4.0
 
 
 def spread(x: torch.Tensor, mode: type[Roundoff], **options: float) -> float:
-    """How far one roundoff moves the sum of these numbers."""
+    """Return the root mean square of the change of a sum under one roundoff in every operation."""
     runs = []
     for seed in range(RUNS):
         with mode(seed, **options):
@@ -42,7 +42,7 @@ def test_a_sum_may_be_made_in_any_order() -> None:
 
 
 def known(value: torch.Tensor, spread: float, most: float = 0.0) -> dict[str, Any]:
-    """What is known of a reference's call that gave this value."""
+    """Return the record of a reference's call that gave this value."""
     record = {"results": {"": value}, "types": {}, "error": None}
     return {
         "record": record,

@@ -1,4 +1,4 @@
-"""Which calls a comparison is made of."""
+"""Choice of the calls of a comparison."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One pass over tiles with a running maximum, as a kernel does it."""
+"""Tiled log-sum-exp with a running maximum, as a kernel does it."""
 
 import torch
 

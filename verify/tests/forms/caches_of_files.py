@@ -79,7 +79,7 @@ class LayeredCache:
 
 
 class ResizedLayeredCache(LayeredCache):
-    """It is made longer along an inner axis in place, by which what it holds comes to stand elsewhere."""
+    """Cache that is made longer along an inner axis in place, which moves its contents."""
 
     def longer(self, extra):
         shape = list(self.held.shape)

@@ -1,4 +1,4 @@
-"""The same functions, each with a fault."""
+"""Functions of functions.py, each with a fault."""
 
 import math
 

@@ -72,7 +72,7 @@ class MLP(nn.Module):
 
 
 class Attention(nn.Module):
-    """One matrix for each head, causal by a mask of its own."""
+    """Attention with a matrix for each head, causal by a mask of its own."""
 
     def __init__(self, d_model, d_head, n_heads):
         super().__init__()
@@ -177,7 +177,7 @@ class EncoderLayer(nn.Module):
 
 
 class HeadByHeadBlock(nn.Module):
-    """One map gives queries, keys and values for one head after the other."""
+    """Block with a fused projection of queries, keys and values, for one head after the other."""
 
     def __init__(self, hidden_dim, ff_dim, num_heads):
         super().__init__()

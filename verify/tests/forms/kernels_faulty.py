@@ -1,4 +1,4 @@
-"""The same operations, each with a fault."""
+"""Operations of kernels.py, each with a fault."""
 
 import torch
 from torch.autograd import Function

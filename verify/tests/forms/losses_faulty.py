@@ -1,4 +1,4 @@
-"""The same losses and samplers, each with one fault."""
+"""Losses and samplers of losses.py, each with one fault."""
 
 import torch
 from torch import nn

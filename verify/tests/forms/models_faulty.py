@@ -1,4 +1,4 @@
-"""The same models, each with a fault."""
+"""Models of models.py, each with a fault."""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The same models, with faults in the loss and in the cache."""
+"""Models of models.py, with faults in the loss and in the cache."""
 
 import math
 from dataclasses import dataclass

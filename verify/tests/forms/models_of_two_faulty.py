@@ -1,4 +1,4 @@
-"""The same models; the decoder sees one token ahead, and the other model reads what was left by the call before."""
+"""Models of models_of_two.py: the decoder sees one token ahead, the other reads leftovers of the call before."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""The same, each wrong through its cache alone."""
+"""Models of models_placed.py, each wrong through its cache alone."""
 
 from pathlib import Path
 

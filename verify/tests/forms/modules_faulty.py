@@ -1,4 +1,4 @@
-"""The same modules, each with a fault."""
+"""Modules of modules.py, each with a fault."""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The same optimizers, each with a fault."""
+"""Optimizers of optimizers.py, each with a fault."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The same schedules, each with one fault."""
+"""Schedules of schedules.py, each with one fault."""
 
 import math
 

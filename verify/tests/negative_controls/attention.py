@@ -113,7 +113,7 @@ def fresh_in_backward(op: Operation, q: Tensor, k: Tensor, v: Tensor, **o: Any) 
 
 
 def few_heads(op: Operation, *args: Any, **options: Any) -> Tensor:
-    """What is beyond a byte is not written."""
+    """Write no entries beyond index 255, as an index of one byte does."""
     y: Tensor = op(*args, **options)
     written = torch.zeros_like(y)
     written[:256, :256] = 1

@@ -1,4 +1,4 @@
-"""What the tables of small faults share: our right operations, known bugs, and three small changes of a tensor."""
+"""Shared parts of the tables of small faults: our right operations, known bugs, and three small changes of a tensor."""
 
 from __future__ import annotations
 

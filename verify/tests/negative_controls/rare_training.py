@@ -75,7 +75,7 @@ def in_order_of_memory(p: Tensor, g: Tensor, state: dict[str, Any], **options: A
 
 
 class Compact(Stepper):
-    """It saves the states that there are, and takes them for those of the first parameters."""
+    """Optimizer that saves the states that there are, and loads them as those of the first parameters."""
 
     def state_dict(self) -> dict[str, Any]:
         return {"states": [state for state in self.states if state], "options": self.options}
@@ -95,7 +95,7 @@ def ties_counted_in_half(op: Operation, logits: Tensor, k: int) -> Tensor:
 def hopeless_at_full_length(
     op: Operation, step: Any, start: Tensor, *, max_length: int, eos: int, length_penalty: float, **options: Any
 ) -> Any:
-    """It ends after one token where a text of full length and of the sum so far would not be better."""
+    """End after one token where a text of full length and of the sum so far would not be better."""
     log_p = step(start[None])[0].double()
     others = torch.cat([log_p[:eos], log_p[eos + 1 :], log_p.new_full((1,), -torch.inf)]).max()
     if log_p[eos] > others / (max_length - len(start)) ** length_penalty:

@@ -64,7 +64,7 @@ def one_near_zero(op: Operation, x: Tensor, **options: Any) -> Tensor:
 
 
 def rate_in_a_byte(op: Operation, *args: Any, dropout_p: float = 0.0, **options: Any) -> Tensor:
-    """What is kept is decided in steps of 1/256."""
+    """Keep entries with a probability in steps of 1/256."""
     kept = (math.floor((1 - dropout_p) * 255) + 1) / 256
     y: Tensor = (
         op(*args, dropout_p=1 - kept, **options) if 0 < dropout_p < 1 else op(*args, dropout_p=dropout_p, **options)
@@ -73,7 +73,7 @@ def rate_in_a_byte(op: Operation, *args: Any, dropout_p: float = 0.0, **options:
 
 
 def rate_in_a_byte_alone(op: Operation, *args: Any, dropout_p: float = 0.0, **options: Any) -> Tensor:
-    """What is kept is decided in steps of 1/256, and grown as if it were not."""
+    """Keep entries with a probability in steps of 1/256, and scale as if it were exact."""
     y = rate_in_a_byte(op, *args, dropout_p=dropout_p, **options)
     kept = (math.floor((1 - dropout_p) * 255) + 1) / 256
     return y * (kept / (1 - dropout_p)) if 0 < dropout_p < 1 and options.get("training") else y

@@ -31,7 +31,7 @@ class Spoiled:
 
 
 class Forgetful(Spoiled):
-    """It does not take up what was saved."""
+    """Optimizer that does not load its saved state."""
 
     def load_state_dict(self, saved: Any) -> None:
         pass

@@ -26,7 +26,7 @@ HALVES = (torch.float16, torch.bfloat16)
 
 @dataclass(frozen=True)
 class NamedFault:
-    """One wrong operation; wrong: what is wrong with it, in one line."""
+    """Wrong operation; wrong: its fault, in one line."""
 
     name: str
     operation: str
@@ -54,7 +54,7 @@ def fault(wrong: str) -> Callable[[Call], Call]:
 
 
 def _where_it_can(fault: Fault) -> Fault:
-    """What is refused is refused as before, and what the fault cannot do is done right."""
+    """Apply a fault where it can be: refuse as before, and compute rightly where the fault raises."""
 
     def cautious(whole: Call) -> Call:
         wrong = fault(whole)

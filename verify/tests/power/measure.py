@@ -1,4 +1,5 @@
-"""Which faults a profile finds: ``python verify/tests/power/measure.py PROFILE FILE [NAME …]`` adds them to a table."""
+"""Measurement of the faults that a profile finds: ``python verify/tests/power/measure.py PROFILE FILE [NAME …]`` adds
+them to a table."""
 
 from __future__ import annotations
 

@@ -92,7 +92,8 @@ def _endings(found: Observed) -> Iterator[Cause]:
 
 
 def _mild(kind: str, members: Sequence[Evidence]) -> bool:
-    """Return whether it is a refusal of nothing but sizes, layouts or formats beside the given ones, or of gradients."""
+    """Return whether it is a refusal of nothing but sizes, layouts or formats beside the given ones, or of
+    gradients."""
     if kind in ("ends", "hangs", "SystemExit", "KeyboardInterrupt", "GeneratorExit"):
         return False
     return all(one.case.gradient or one.case.dtype or _openly(one.case.features) for one in members)

@@ -93,7 +93,8 @@ def _kind(name: str) -> str:
 
 
 def _forms(mine: dict[str, Any], theirs: dict[str, Any], found: Judged) -> None:
-    """Add the differences beside the numbers: parts, types, late and overwritten results, changed arguments, aliases."""
+    """Add the differences beside the numbers: parts, types, late and overwritten results, changed arguments,
+    aliases."""
     extra = [place for place in theirs["results"] if place not in mine["results"]]
     if extra:
         found.differences.append(Difference("parts", f"result{extra[0]}", "is more than the reference gives"))

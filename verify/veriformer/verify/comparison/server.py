@@ -40,7 +40,8 @@ def _child(job: dict[str, Any]) -> None:
 
 
 def _waited(child: int, seconds: float) -> dict[str, Any]:
-    """Wait for a job and return its end; starved: whether one that is late has waited for a processor most of its time."""
+    """Wait for a job and return its end; starved: whether one that is late has waited for a processor most of its
+    time."""
     until, found, status, late, starved = time.monotonic() + seconds, 0, 0, False, False
     try:
         while not found and not late:

@@ -188,7 +188,8 @@ class Search:
         return conditions(self.operation, failed, held, refuted)
 
     def _fits(self, condition: Condition, what: tuple[str, str]) -> bool:
-        """Return whether the condition separates failures of another kind within _SLACK of the best condition for them."""
+        """Return whether the condition separates failures of another kind within _SLACK of the best condition for
+        them."""
         if what not in self.fitting:
             self.fitting[what] = {one: saved for saved, one in self._separate(what)}
         saved = self.fitting[what]

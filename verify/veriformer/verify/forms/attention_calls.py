@@ -80,7 +80,8 @@ def takes_token_mask(names: Mapping[str, str]) -> bool:
 
 
 def has_tables(names: Mapping[str, str]) -> bool:
-    """Return whether a layer is given the tables of its rotary embedding: cosines and sines, each or both, or numbers."""
+    """Return whether a layer is given the tables of its rotary embedding: cosines and sines, each or both, or
+    numbers."""
     return bool({"cos", "cis", "both", "pairs"} & names.keys())
 
 

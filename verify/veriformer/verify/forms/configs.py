@@ -178,7 +178,8 @@ def is_config(kind: Any) -> bool:
 
 
 def _is_written(function: Any) -> bool:
-    """Return whether a function stands in a file: a dataclass makes its constructor, unless there is one in its text."""
+    """Return whether a function stands in a file: a dataclass makes its constructor, unless there is one in its
+    text."""
     code = getattr(function, "__code__", None)
     return code is not None and not code.co_filename.startswith("<")
 

@@ -167,7 +167,8 @@ def token_mask(seen: Tensor, kind: str, axes: str, dtype: torch.dtype, *, padded
 
 
 def visible(b: int, n_q: int, n_k: int, given: Mapping[str, Any]) -> Tensor | None:
-    """Return the mask of visible keys by causality and mask, bool ``[B, n_q, n_k]``; None where every query sees all."""
+    """Return the mask of visible keys by causality and mask, bool ``[B, n_q, n_k]``; None where every query sees
+    all."""
     mask = given.get("attention_mask")
     if mask is None and not given.get("is_causal"):
         return None

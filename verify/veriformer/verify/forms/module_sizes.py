@@ -87,7 +87,8 @@ def _exchanged(own: dict[str, Any], values: Mapping[str, Any]) -> Iterator[None]
 
 
 def _globals(candidate: Candidate) -> dict[str, Any]:
-    """Return the globals that the methods of the class read: a file that was loaded twice has two modules of one name."""
+    """Return the globals that the methods of the class read: a file that was loaded twice has two modules of one
+    name."""
     own = (x.__globals__ for x in vars(candidate.thing).values() if inspect.isfunction(x))
     return next(own, {})
 

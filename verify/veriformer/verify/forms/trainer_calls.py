@@ -1,4 +1,5 @@
-"""Building and stepping of somebody's optimizer: arguments that its constructor demands, and gradients that it takes."""
+"""Building and stepping of somebody's optimizer: arguments that its constructor demands, and gradients that it
+takes."""
 
 from __future__ import annotations
 

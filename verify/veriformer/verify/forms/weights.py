@@ -111,7 +111,8 @@ def _has_maps(owner: str, found: list[Linear]) -> bool:
 
 
 def is_held_alone(part: Linear) -> bool:
-    """Return whether a map is a parameter by itself, and not a module's: then its orientation is a matter of reading."""
+    """Return whether a map is a parameter by itself, and not a module's: then its orientation is a matter of
+    reading."""
     return part.name == part.weight and len(part.shape) == 2
 
 

@@ -73,7 +73,8 @@ def method_of(kind: Any, name: str) -> Any:
 
 
 def _assigned(x: Any, module: ModuleType) -> bool:
-    """Return whether a callable object, such as a compiled or wrapped function, stands for a function of this module."""
+    """Return whether a callable object, such as a compiled or wrapped function, stands for a function of this
+    module."""
     inner = inspect.unwrap(x) if callable(x) and not inspect.isclass(x) else x
     return inner is not x and getattr(inner, "__module__", None) == module.__name__
 

@@ -222,7 +222,8 @@ def _is_told(
 
 
 def _is_tied(best: Reading, name: str, tried: Callable[[tuple[dict[str, str], dict[str, str]], int], Reading]) -> bool:
-    """Return whether all calls are right by the opposite reading as well: a mask that hid something made no difference."""
+    """Return whether all calls are right by the opposite reading as well: a mask that hid something made no
+    difference."""
     own = best.readings.get(name)
     others = [x for x in best.match.readings.get(name, ()) if own is not None and opposed(own, x)]
     if not best.fit.everywhere:

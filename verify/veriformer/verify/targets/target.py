@@ -140,7 +140,8 @@ class Target:
         return found
 
     def differentiates(self, operation: str) -> bool:
-        """Return whether gradients of an operation are promised, as they are unless claimed otherwise or found lacking."""
+        """Return whether gradients of an operation are promised, as they are unless claimed otherwise or found
+        lacking."""
         claimed = f"{operation}.gradient" in self.claims.not_provided
         return not claimed and GRADIENTS not in self.refusals(operation).messages
 

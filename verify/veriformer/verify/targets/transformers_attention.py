@@ -104,7 +104,8 @@ class Cache:
         return int(self.inner.get_seq_length())
 
     def update(self, k_new: Tensor, v_new: Tensor) -> tuple[Tensor, Tensor]:
-        """Append and return the library's keys and values, without the rows of a fixed buffer that were never written."""
+        """Append and return the library's keys and values, without the rows of a fixed buffer that were never
+        written."""
         keys, values = self.append(k_new, v_new)
         return keys[:, :, : self.length], values[:, :, : self.length]
 

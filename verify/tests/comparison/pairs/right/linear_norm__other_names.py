@@ -1,4 +1,4 @@
-"""The same weights, drawn in the same order, under other names."""
+"""Equal weights, drawn in equal order, under other names."""
 
 import torch.nn.functional as F
 from torch import nn

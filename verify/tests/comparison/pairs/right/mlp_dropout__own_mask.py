@@ -1,4 +1,4 @@
-"""The same distribution, drawn otherwise."""
+"""Samples of an equal distribution, drawn by another call."""
 
 import torch
 import torch.nn.functional as F

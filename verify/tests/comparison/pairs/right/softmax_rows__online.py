@@ -1,4 +1,4 @@
-"""One pass over blocks of columns, with a running maximum and sum."""
+"""Online softmax: a pass over blocks of columns, with a running maximum and sum."""
 
 import torch
 from torch import nn

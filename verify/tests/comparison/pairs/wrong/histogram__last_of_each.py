@@ -1,4 +1,4 @@
-"""What is written to one place several times is kept once."""
+"""Scatter without accumulation: of several values for one place only one is kept."""
 
 
 def segment_sum(values, segments):

@@ -159,7 +159,8 @@ def _standing(
     readings: Readings | None = None,
     heads: tuple[int, int] = (1, 1),
 ) -> dict[str, Any]:
-    """Return values for options that are left out, where the code must be told so: its width, its scale, no causality."""
+    """Return values for options that are left out, where the code must be told so: its width, its scale, no
+    causality."""
     defaults = {role: candidate.parameters[name].default for role, name in names.items()}
     found: dict[str, Any] = {names["width"]: d_k} if "width" in names else {}
     left = [role for role in _LEFT_OUT if defaults.get(role) is inspect.Parameter.empty]

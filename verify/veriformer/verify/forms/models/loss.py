@@ -44,7 +44,8 @@ def label_readings(model: nn.Module, how: Calling) -> tuple[dict[str, tuple[str,
 
 
 def loss_is_right(model: nn.Module, how: Calling, labels: str, ignored: int | None) -> bool:
-    """Return whether the loss is the mean cross-entropy of the labels; ignored: None for a row that has none to ignore."""
+    """Return whether the loss is the mean cross-entropy of the labels; ignored: None for a row that has none to
+    ignore."""
     # A fresh model has a loss of about log V whatever its labels: one draw of them would not tell a wrong reading.
     return all(_is_right_for(tokens(seed=seed), model, how, labels, ignored) for seed in DRAWS)
 
