@@ -36,7 +36,7 @@ class Compared(Protocol):
 
     @property
     def verdict(self) -> str:
-        """Verdict in one line."""
+        """Verdict of the comparison."""
 
     @property
     def findings(self) -> Sequence[Finding]:

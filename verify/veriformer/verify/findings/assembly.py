@@ -127,8 +127,8 @@ def weight(cause: Cause, diagnosis: Diagnosis | None = None, *, lost: bool = Fal
     """Return the severity: at most that of the condition, else the gravest of the explained examples; a leak stays one
     where most of the requirements that fail are about leaks.
 
-    Wrong and leak are said of ordinary calls only: where none fails, the cause is fragile. So is a loss in one format
-    that is right in a wider one.
+    Wrong and leak are said of ordinary calls only: where none fails, the cause is fragile. So is a cause whose
+    calls are right in a wider format.
     """
     found = _gravest(cause, diagnosis, lost=lost)
     ordinary = any(example.ordinary for example in cause.explained)

@@ -71,7 +71,7 @@ class Cause:
 def kind(example: Example) -> tuple[str, str]:
     """Return the key that separates failures of different causes before anything is known of their conditions.
 
-    A loss that follows from hidden values that are not finite is another kind than one of finite numbers.
+    NaN and infinity that come of hidden values are of another kind than those that come of finite numbers.
     """
     assert example.signature is not None
     how = example.signature.kind
@@ -323,8 +323,8 @@ def united(cause: Cause, other: Cause) -> Cause:
 
 
 def _echoes(echo: Cause, cause: Cause) -> bool:
-    """Return whether one failure follows from another: from a result that is always wrong any judgement of it, from a
-    gradient that is always wrong the laws about that gradient."""
+    """Return whether one failure follows from another: any failure from a result that is always wrong, and the laws
+    about a gradient from that gradient where it is always wrong."""
     mine, other = echo.signature, cause.signature
     by_itself = {Failing.VALUE: ".equation", Failing.GRADIENT: ".gradient"}.get(other.kind)
     ordinary = any(one.row.check.requirement.slug.endswith((".equation", ".gradient")) for one in cause.explained)

@@ -94,7 +94,7 @@ def _right_in_float32(example: Example, target: Target) -> bool:
 
 
 def _rounded(example: Example, target: Target) -> bool:
-    """Return whether the error of each call in float64 is at most √(u/v) of that in float32, u and v the roundoffs, and
+    """Return whether the error of each call in float64 is at most √(u/v) of that in float32, u and v their eps, and
     one of the calls, made again, is outside its bound: the example is wrong by a rounding error."""
     u, v = (torch.finfo(dtypes.TORCH[dtype]).eps for dtype in _FULL)
     calls = _calls(example)

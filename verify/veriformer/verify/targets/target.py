@@ -125,7 +125,7 @@ class Target:
         return missing | {name for name, default in shown.items() if not _same(default, usual[name])}
 
     def shows(self, operation: str) -> dict[str, Any]:
-        """Return the signature's defaults, other than None, of optional arguments that are not passed."""
+        """Return the signature's defaults, other than None, of optional arguments where the contract has others."""
         names = self.hides(operation) - self.unsupported_args(operation)
         try:
             parameters = inspect.signature(self.operation(operation) or self.hides).parameters

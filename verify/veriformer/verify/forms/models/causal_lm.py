@@ -334,7 +334,8 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Any]:
 
 
 def _judge(function: Callable[..., Any]) -> Fit:
-    """Judge that no token looks ahead, and the loss is that of the labels: all that can be told without the weights."""
+    """Judge whether no token looks ahead, and the loss is that of the labels: all that can be told without the
+    weights."""
     model = function()
     ids, others = tokens(), tokens(seed=2)
     others[:, :3] = ids[:, :3]

@@ -102,7 +102,7 @@ def _refused(make: Callable[..., Any], given: Mapping[str, Any]) -> str:
 
 
 def _judge(function: Callable[..., Any]) -> Fit:
-    """Judge that it can be built: all that can be told without a formula."""
+    """Judge whether it can be built: all that can be told without a formula."""
     error = _refused(function, {})
     if error:
         return Fit(1, 0, 0, False, 0.0, 0.0, error=error, raised=1)
