@@ -1,4 +1,4 @@
-"""What several tests of this package need: attentions of their own, whose cost is known, and one record."""
+"""Shared fixtures: attentions of known cost, and one record."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What attention holds beside arguments and results, by the degree of the polynomial through all counts."""
+"""Memory of attention beside arguments and results: the degree of the polynomial through all counts."""
 
 from dataclasses import replace
 

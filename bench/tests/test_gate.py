@@ -1,4 +1,4 @@
-"""What the gate is worth, on this machine: bounded in time, each share with its interval."""
+"""Error rates of the regression gate on this machine: bounded in time, each share with its interval."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What cannot be counted says why, and is never zero."""
+"""Uncountable targets: the reason is given, and the count is never zero."""
 
 from types import SimpleNamespace
 

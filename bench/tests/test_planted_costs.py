@@ -56,7 +56,7 @@ class Twice(Buffer):
 
 
 class Windowed(Buffer):
-    """It holds two windows; what no window shows is overwritten."""
+    """Ring buffer of two windows; rows outside the window are overwritten."""
 
     def __init__(self, batch, heads, capacity, width, window):
         super().__init__(batch, heads, 2 * window, width)
@@ -97,7 +97,7 @@ class Rolled(Buffer):
 
 
 class Bytes(Buffer):
-    """One byte an entry, and a scale for each row."""
+    """Int8 cache: one byte per entry and one scale per row."""
 
     def __init__(self, batch, heads, capacity, width, quantization):
         self.parts = [torch.empty(batch, heads, capacity, width, dtype=torch.int8) for _ in range(2)]

@@ -28,7 +28,7 @@ def short(monkeypatch):
 
 
 class Model(nn.Module):
-    """One layer; its cache is keys and values that were made with their whole capacity."""
+    """Model of a single layer; its cache is keys and values allocated with their whole capacity."""
 
     def __init__(self):
         super().__init__()

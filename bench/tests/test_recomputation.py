@@ -1,4 +1,4 @@
-"""What the backward pass computes again is said, and is no fault, up to one forward pass."""
+"""Recomputation in the backward pass: reported, and no fault up to one forward pass."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""How times grow: judged on planted ones, and once on real ones."""
+"""Growth of times: judged on planted times, and once on real ones."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What ratios and slopes tell: properties that hold whatever the times are."""
+"""Properties of ratios and slopes that hold for any times."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What is timed must be the operation: a wrong or a cached result makes a time invalid."""
+"""Check of timed results: a wrong or a cached result makes a time invalid."""
 
 import json
 from types import SimpleNamespace

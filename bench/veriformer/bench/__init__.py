@@ -1,1 +1,1 @@
-"""What an implementation costs, against what the specification predicts."""
+"""Costs of an implementation against the predictions of the specification."""

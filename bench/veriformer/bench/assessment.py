@@ -29,7 +29,7 @@ _WIDTH = 4
 
 @dataclass(frozen=True)
 class Measured:
-    """What was counted of one family, and how."""
+    """Counts of one family, the bench that made them, and their seconds."""
 
     bench: Bench
     found: Recovered
@@ -45,7 +45,7 @@ def measure(bench: Bench) -> Measured:
 
 
 def differentiable(bench: Bench) -> bool:
-    """Whether the first call gives a gradient; whatever else it raises is for the count to say."""
+    """Return whether the first call gives a gradient; any other error is left to the count to report."""
     sizes = {axis.name: axis.nodes[0] for axis in bench.family.axes}
     try:
         with measuring.quiet():
@@ -59,14 +59,14 @@ def differentiable(bench: Bench) -> bool:
 
 @dataclass(frozen=True)
 class Assessment:
-    """One family of one target, in one pass or both."""
+    """Assessment of one family of one target, in one pass or both."""
 
     target: Target
     family: Family
     backward: bool
 
     def judge(self, measured: Measured) -> Iterator[Count]:
-        """One record for each quantity of what was counted."""
+        """Yield one record for each counted quantity."""
         waits = (WAITS,) if any(value for _, value in measured.found.values(WAITS)) else ()
         quantities = (*self._quantities(), *waits)
         seconds = round(measured.seconds / len(quantities), 4)
@@ -108,7 +108,7 @@ class Assessment:
         return judge(record, measured, found)
 
     def _equal(self, record: Count, measured: Polynomial | None, found: Recovered) -> Count:
-        """Whether the counts are those predicted, at every call."""
+        """Judge whether the counts equal the predicted ones at every call."""
         rivals = self._claims(record.quantity)
         wrong: dict[str, list[tuple[dict[str, int], int, Any]]] = {}
         flops = record.quantity == FLOPS
@@ -146,7 +146,7 @@ class Assessment:
         return f"{words.leading(beside)} more FLOPs than the formula, a few for each number that is read or written"
 
     def _asked(self, record: Count, measured: Polynomial | None, found: Recovered) -> Count:
-        """What asks for a value of an array where the formula needs none."""
+        """Refute the record: the host reads a value of an array where the formula needs none."""
         point, counts = found.counted[-1]
         witness = Witness(point=point, counted=counts.get(WAITS, 0), claimed=0)
         how_often = f"{counts.get(WAITS, 0)} times" if counts.get(WAITS, 0) > 1 else "once"
@@ -154,7 +154,7 @@ class Assessment:
         return replace(record, verdict=Verdict.REFUTED, witness=witness, reason=said)
 
     def _difference(self, quantity: str, measured: Polynomial | None, found: Recovered) -> str:
-        """How the counts differ from the first claim."""
+        """Describe how the counts differ from the first claim."""
         point = found.counted[-1][0]
         claim = next(iter(self._claims(quantity).values()))
         claimed = _terms(claim, tuple(point))
@@ -176,7 +176,7 @@ class Assessment:
         return f"{times} at {_point(point)}{by}"
 
     def _within(self, record: Count, measured: Polynomial | None, found: Recovered) -> Count:
-        """Whether the counts grow no faster than anything that the formula has."""
+        """Judge whether the counts grow no faster than every term of the formula."""
         if measured is None:
             return replace(record, verdict=Verdict.INCONCLUSIVE, reason=_NO_POLYNOMIAL)
         envelope = [e for cost in self._envelope(record.quantity) for e in _terms(cost, measured.names)]
@@ -213,7 +213,7 @@ class Assessment:
         return said.replace("than the formula", "than blocks need") or None
 
     def _claims(self, quantity: str) -> dict[str, Any]:
-        """What is predicted, in the letters of the family, by the name of the way it is computed."""
+        """Return the predicted costs in the letters of the family, by the name of the algorithm."""
         known = adapt(self.target.variant, self.family.costs)
         if quantity == FLOPS:
             said = known.total if self.backward else known.flops
@@ -291,7 +291,7 @@ def uncountable_record(
 
 
 def _unpredicted(quantity: str, measured: Polynomial | None, found: Recovered) -> str | None:
-    """What there is to say of a quantity that the specification has no cost for."""
+    """Return the remark on a quantity that the specification has no cost for, or None."""
     if measured is None:
         return _NO_POLYNOMIAL
     if quantity != CALLS or not any(any(e) for e in measured.terms):
@@ -304,7 +304,7 @@ def _varying(measured: Polynomial) -> list[str]:
 
 
 def _shares(quantity: str, found: Recovered, excess: dict[Any, Any] | None = None) -> dict[str, Any]:
-    """How much of a quantity each operator has at the largest call, of those with a term of the excess."""
+    """Return each operator's share of a quantity at the largest call, of the operators with a term of the excess."""
     counts, start = found.counted[-1][1], f"{quantity} by "
     names = [name for name in counts if name.startswith(start)]
     if excess:

@@ -1,4 +1,4 @@
-"""One call of an attention, of a given shape and without a number in it: fake tensors have a device but no memory."""
+"""Attention calls of a given shape without values: fake tensors have a device but no memory."""
 
 from __future__ import annotations
 

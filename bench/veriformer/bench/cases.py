@@ -1,4 +1,4 @@
-"""Which calls of attention are counted: grids of shapes, and how a grid point becomes a call."""
+"""Counted calls of attention: grids of shapes, and the call at a grid point."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class Case:
 
     @property
     def is_causal(self) -> bool:
-        """Whether later keys are hidden."""
+        """True if later keys are hidden."""
         return bool(self.options.get("is_causal"))
 
     @property
     def known(self) -> dict[str, int | str]:
-        """What the letters outside the grid stand for."""
+        """Values of the letters outside the grid."""
         return {**self.letters, **self.fixed}
 
 

@@ -1,4 +1,4 @@
-"""Whether a GPU's attention is right, before anybody asks how fast it is.
+"""Correctness check of a GPU's attention before it is timed.
 
 A kernel for halves accumulates in float32 and rounds to halves what it multiplies again: weights, gradients of scores,
 outputs. The bound on an error is that of the specification's formula in float32, and what those roundings add.
@@ -61,7 +61,7 @@ def _arguments(width: int, dtype: torch.dtype) -> tuple[Reals, ...]:
 
 
 def _roundings(q: Reals, k: Reals, v: Reals, g: Reals, *, half: Format, is_causal: bool) -> tuple[Reals, ...]:
-    """What the roundings to halves add to the bounds of output, dq, dk and dv.
+    """Return the terms that the roundings to halves add to the bounds of output, dq, dk and dv.
 
     Each weight, each gradient of a score and each result is rounded once, each D = Σ g o is formed from an o that has
     lost twice; one unit more covers what these do to one another and TF32, which cuts off.

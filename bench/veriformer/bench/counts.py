@@ -68,7 +68,7 @@ Counted = list[tuple[dict[str, int], int]]
 
 @dataclass(frozen=True)
 class Series:
-    """One quantity of one family of calls of a target."""
+    """Counts of one quantity of one family of calls of a target."""
 
     target: Target
     case: Case
@@ -100,7 +100,9 @@ class Series:
         return modelled(self.target.backend[0], self.case.shape(point), backward=self.backward)
 
     def _equality(self, measured: Polynomial | None, counted: Counted) -> dict[str, Any]:
-        """Whether the predicted FLOPs are those counted, as polynomials; a count that differs bears witness."""
+        """Judge whether the predicted FLOPs equal the counted ones, as polynomials; a count that differs is the
+        witness.
+        """
         claim = self._predicted()
         wrong = [(point, value) for point, value in counted if _at(claim, point) != value]
         if wrong:
@@ -122,7 +124,7 @@ class Series:
         return None
 
     def _growth(self, measured: Polynomial | None, counted: Counted) -> dict[str, Any]:
-        """Whether the peak grows with n as predicted: by degree."""
+        """Judge whether the peak grows with n as predicted, by degree."""
         if measured is None:
             return {"verdict": Verdict.INCONCLUSIVE, "reason": _NOT_ONE_POLYNOMIAL}
         predicted, found = _degree(self._predicted()), measured.degree("n")

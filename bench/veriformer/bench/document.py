@@ -32,7 +32,7 @@ class Expression:
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """What the specification predicts: this very polynomial (kind "equal"), or one of this degree in n ("growth")."""
+    """Prediction of the specification: this very polynomial (kind "equal"), or one of this degree in n ("growth")."""
 
     kind: str
     text: str
@@ -51,7 +51,7 @@ class Witness:
 
 @dataclass(frozen=True, kw_only=True)
 class Count:
-    """One quantity of one target, counted on a grid of shapes, and the verdict on what the specification predicts."""
+    """Counts of one quantity of one target on a grid of shapes, and the verdict on the specification's prediction."""
 
     target: str
     operation: str
@@ -82,7 +82,7 @@ class Count:
 
 @dataclass(frozen=True, kw_only=True)
 class Goal:
-    """What a ratio has to reach (kind "at least"), or must not exceed ("at most")."""
+    """Lower bound of a ratio (kind "at least"), or upper bound ("at most")."""
 
     kind: str
     ratio: float
@@ -131,7 +131,7 @@ class Peer:
 
 @dataclass(frozen=True, kw_only=True)
 class Tries:
-    """How often something happened in how many tries, and where its probability lies, at 95 %."""
+    """Number of events in a number of tries, and the 95 % interval of the probability."""
 
     what: str
     count: int
@@ -141,7 +141,7 @@ class Tries:
 
 @dataclass(frozen=True, kw_only=True)
 class Gate:
-    """What the gate for regressions is worth: false alarms on identical code, and planted slowdowns that it finds."""
+    """Error rates of the regression gate: false alarms on identical code, and planted slowdowns that it finds."""
 
     false_alarms: list[Tries]
     found: list[Tries]
@@ -154,7 +154,7 @@ class Gate:
 
 @dataclass(kw_only=True)
 class Benchmarks:
-    """One run of the benchmarks."""
+    """Record of one run of the benchmarks."""
 
     suite: dict[str, Any]
     environment: dict[str, Any]
@@ -169,7 +169,7 @@ class Benchmarks:
 
     @property
     def summary(self) -> dict[str, int]:
-        """How many counts ended in each verdict."""
+        """Number of counts by verdict."""
         found = Counter(count.verdict.value for count in self.counts)
         return {verdict.value: found[verdict.value] for verdict in Verdict if found[verdict.value]}
 

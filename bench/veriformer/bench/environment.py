@@ -1,4 +1,4 @@
-"""What was counted with: versions, and nothing that names the machine. Counts do not depend on the processor."""
+"""Environment of a count: versions, and nothing that names the machine. Counts do not depend on the processor."""
 
 from __future__ import annotations
 

@@ -77,12 +77,12 @@ def formula(packet: Any) -> Callable[..., int] | None:
 
 
 def is_modelled(packet: Any) -> bool:
-    """Whether its FLOPs are those of a formula for what a kernel does inside."""
+    """Return whether the FLOPs of an operator follow a formula that models the inside of its kernel."""
     return packet in _MODELLED or "attention" in packet.__name__
 
 
 def is_product(packet: Any) -> bool:
-    """Whether an operator multiplies matrices, by its name."""
+    """Return whether an operator multiplies matrices, by its name."""
     return packet in _FORMULAS or bool(_PRODUCT.search(packet.__name__))
 
 

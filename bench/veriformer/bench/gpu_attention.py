@@ -36,7 +36,7 @@ class Setting:
 
     @property
     def flops(self) -> float:
-        """What the specification counts: two products forward and five backward, over visible pairs alone."""
+        """FLOPs of the specification: two products forward and five backward, over visible pairs alone."""
         cost = costs.attention_flops() if self.passes == "forward" else costs.tiled_backward_flops()
         whole = costs.evaluate(cost, **self.sizes, G=self.sizes["H"], n_q=self.n, n_k=self.n, d_k=self.d, d_v=self.d)
         return float(whole) * ((self.n + 1) / (2 * self.n) if self.is_causal else 1)
@@ -44,7 +44,7 @@ class Setting:
 
 @dataclass(frozen=True, kw_only=True)
 class Rate:
-    """What one kernel reached; `tflops` is None, with the reason, where it was not timed."""
+    """Measured rate of one kernel; `tflops` is None, with the reason, where it was not timed."""
 
     kernel: str
     setting: Setting
@@ -143,7 +143,7 @@ def _first_line(error: Exception) -> str:
 
 
 def line(rates: Sequence[Rate]) -> str:
-    """One setting in one line."""
+    """Format one setting as one line."""
     setting = rates[0].setting
     head = f"{setting.passes:<8} d={setting.d:<3} n={setting.n:<5} {'causal' if setting.is_causal else 'full':<6}"
     return "  ".join([head, *(_cell(rate) for rate in rates)])

@@ -1,4 +1,4 @@
-"""One call of a family under the meter: on fake tensors where it can run so, else on real ones of the same sizes."""
+"""Metered calls of a family: on fake tensors where it can run so, else on real ones of the same sizes."""
 
 from __future__ import annotations
 

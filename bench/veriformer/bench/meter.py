@@ -1,4 +1,4 @@
-"""What the operators of one run cost, exactly and without a clock: everything that PyTorch's dispatcher sees.
+"""Exact operator costs of one run, without a clock: everything that PyTorch's dispatcher sees.
 
 Bytes moved are those that each operator reads and writes: views move none, a broadcast axis is read once, a gather
 reads what it takes. What a kernel does within itself is not seen; FLOPs of fused attention follow PyTorch's formula.
@@ -105,7 +105,7 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return result
 
     def _give(self, tensors: Iterable[torch.Tensor]) -> None:
-        """What is first met as an argument was there all the time, at the worst moment too."""
+        """Count tensors first met as arguments as live from the start, at the peak too."""
         before, peak = self.live, self.peak
         for tensor in tensors:
             self._hold(tensor)
@@ -190,7 +190,7 @@ def _written(func: Any) -> list[tuple[int, str]]:
 
 @cache
 def _is_composed(func: Any) -> bool:
-    """Whether an operator without a formula is made of others, which are counted in its place."""
+    """Return whether an operator without a formula decomposes into others, which are counted in its place."""
     return formula(func.overloadpacket) is None and func._can_decompose()
 
 

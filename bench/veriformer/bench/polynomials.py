@@ -23,7 +23,7 @@ Point = Mapping[str, int]
 
 @dataclass(frozen=True)
 class Axis:
-    """One variable of a grid: its nodes, whose number less one bounds the degree, and a value kept out of the fit."""
+    """Variable of a grid: its nodes, whose number less one bounds the degree, and a value kept out of the fit."""
 
     name: str
     nodes: tuple[int, ...]
@@ -86,7 +86,7 @@ class Polynomial:
         return max((exponents[position] for exponents in self.terms), default=0)
 
     def expression(self, symbol: Callable[[str], sympy.Symbol]) -> sympy.Expr:
-        """The same polynomial in SymPy, factored, over the symbols that the names stand for."""
+        """Return the polynomial in SymPy, factored, over the symbols that the names stand for."""
         import sympy
 
         letters = [symbol(name) for name in self.names]

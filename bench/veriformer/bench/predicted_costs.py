@@ -1,4 +1,4 @@
-"""What the specification says that each way of computing attention costs."""
+"""Predicted costs of each algorithm of attention."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Costs:
 
 
 def _in_visited_blocks(cost: Cost) -> Cost:
-    """The same work on those pairs alone that lie in blocks which a causal mask does not hide as a whole."""
+    """Restrict a cost to the pairs in blocks that a causal mask does not hide as a whole."""
     return lambda: cost() / (costs.symbol("n_q") * costs.symbol("n_k")) * costs.causal_block_pairs()
 
 

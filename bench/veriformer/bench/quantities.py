@@ -1,4 +1,4 @@
-"""What is counted of a call, by name."""
+"""Names of the counted quantities of a call."""
 
 FLOPS, MOVED, PEAK, EXTRA, KEPT, CALLS, ALLOCATIONS, WAITS = (
     "FLOPs",

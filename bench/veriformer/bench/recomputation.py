@@ -17,12 +17,12 @@ def allowed(found: Recovered) -> list[int]:
 
 
 def excess(found: Recovered) -> bool:
-    """Whether more is computed again than was computed before."""
+    """Return whether more is recomputed than the forward pass computed."""
     return any(counts.get(RECOMPUTED, 0) > counts.get(FORWARD, 0) for _, counts in found.counted)
 
 
 def said(found: Recovered) -> str | None:
-    """What checkpointing costs and keeps, in words; None where nothing is computed again."""
+    """Describe the cost of checkpointing and what it keeps; None where nothing is recomputed."""
     counts = found.counted[-1][1]
     if not counts.get(RECOMPUTED):
         return None

@@ -1,4 +1,4 @@
-"""Which polynomial a counted quantity is: degrees first, one letter at a time, then a grid as large as they ask.
+"""Polynomial of a counted quantity: degrees first, one letter at a time, then a grid as large as they ask.
 
 A line of calls through one corner, along one letter, tells the degree in that letter: the least for which the first
 nodes predict the one far beyond them. Where they do not, the next node is counted. The tensor grid of one node more
@@ -18,14 +18,14 @@ Counts = Mapping[str, int]
 
 @dataclass(frozen=True)
 class Recovered:
-    """What was counted at every call, and the polynomials through it; those that are none are left out."""
+    """Counts at every call, and the polynomials through them; quantities without a polynomial are left out."""
 
     grid: Grid
     counted: list[tuple[dict[str, int], Counts]]
     polynomials: dict[str, Polynomial]
 
     def values(self, quantity: str) -> list[tuple[dict[str, int], int]]:
-        """One quantity at every call."""
+        """Return a quantity at every call."""
         return [(point, counts.get(quantity, 0)) for point, counts in self.counted]
 
 
@@ -57,7 +57,7 @@ def recover(axes: Sequence[Axis], count: Callable[[Point], Counts]) -> Recovered
 
 
 def renamed(found: Recovered, letters: Mapping[str, str]) -> Recovered:
-    """The same by other letters."""
+    """Rename the letters."""
 
     def by(name: str) -> str:
         return letters.get(name, name)

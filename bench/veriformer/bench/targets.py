@@ -1,4 +1,4 @@
-"""What can be counted, by the names that the command line takes: the one place here that knows an implementation."""
+"""Countable targets, by their names on the command line: the one module here that knows an implementation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from veriformer.bench.predicted_costs import AS_PRINTED, AS_PRINTED_WORD, IN_BLO
 
 @dataclass(frozen=True)
 class Target:
-    """What is counted. attention, with the costs that it is held to, where it claims a way to compute it.
+    """Target of a count. attention, with the costs that it is held to, where it claims a way to compute it.
 
     skips_blocks: whether blocks that a causal mask hides as a whole are left out. provided: the object that carries the
     operations. variant: how it computes attention, where that is said.
@@ -47,7 +47,7 @@ class Target:
 
 
 def _is_model(provided: object) -> bool:
-    """Whether a target is a model itself, or a class of models."""
+    """Return whether a target is a model itself, or a class of models."""
     return isinstance(provided, torch.nn.Module) or (
         isinstance(provided, type) and issubclass(provided, torch.nn.Module)
     )

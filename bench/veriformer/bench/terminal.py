@@ -1,4 +1,4 @@
-"""What a person sees of the counts: a table on a terminal, one line per count elsewhere; progress on standard error."""
+"""Terminal output of the counts: a table on a terminal, one line per count elsewhere; progress on standard error."""
 
 from __future__ import annotations
 
@@ -74,13 +74,13 @@ class Show:
 
 
 def line(count: Count) -> str:
-    """One count in one line."""
+    """Format one count as one line."""
     head = f"{count.verdict.value:<13}  {count.target}  {count.quantity}, {count.case}, {count.passes}: "
     return head + "; ".join(found(count))
 
 
 def found(count: Count) -> list[str]:
-    """What was counted, what is predicted, and why they may differ."""
+    """Return the count, the prediction, and the reason why they may differ."""
     parts = [f"counted {count.measured.text}"] if count.measured else []
     if count.claim and count.verdict is not Verdict.CONFIRMED:
         parts.append(f"predicted {count.claim.text}")
@@ -100,8 +100,8 @@ def verdict(counts: Sequence[Count]) -> Verdict:
 
 
 def in_words(counts: Sequence[Count]) -> str:
-    """What is wrong or unknown, each in its words, once for all that it is said of; where nothing is wrong, first what
-    the forward pass costs.
+    """Describe faults and unknowns, each once for all counts that share it; where nothing is wrong, first the cost of
+    the forward pass.
     """
     parts = []
     if verdict(counts) is not Verdict.REFUTED:
@@ -133,7 +133,7 @@ def _said(alike: Sequence[Count]) -> str:
 
 
 def _places(alike: Sequence[Count]) -> str:
-    """What was counted of which calls: quantities that the same calls have stand together."""
+    """Return the counted quantities with their calls: quantities of the same calls stand together."""
     found: dict[str, list[str]] = {}
     for count in alike:
         calls = ", ".join([count.case, *([count.passes] if count.passes != "forward" else [])])

@@ -1,4 +1,4 @@
-"""What became of a prediction."""
+"""Verdict on a prediction."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from enum import StrEnum
 
 
 class Verdict(StrEnum):
-    """What became of a prediction."""
+    """Verdict on a prediction."""
 
     CONFIRMED = "confirmed"
     REFUTED = "refuted"
     INCONCLUSIVE = "inconclusive"
     NOT_COUNTABLE = "not countable"
     INVALID = "invalid"
-    """What was measured cannot be: too quick for the work, or the process that ran it ended."""
+    """The measurement is impossible: too quick for the work, or the process that ran it ended."""
     COUNTED = "counted"
     """Nothing is predicted of it."""

@@ -26,7 +26,7 @@ class RunError(RuntimeError):
 
 @dataclass(frozen=True, kw_only=True)
 class Profile:
-    """One verification, timed from outside.
+    """Timing of one verification, from outside.
 
     wall_s: from start to end of the process. running_s: the part after everything was loaded, as the results say.
     rows: the result rows. jobs: how many workers it had.

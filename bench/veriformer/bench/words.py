@@ -12,7 +12,7 @@ MODEL = "causal_lm"
 
 
 def term(names: Iterable[str], exponents: Exponents, coefficient: Fraction | int = 1) -> str:
-    """One term as text, such as ``8*n**2*d``."""
+    """Format a term, such as ``8*n**2*d``."""
     letters = [name if e == 1 else f"{name}**{e}" for name, e in zip(names, exponents, strict=True) if e]
     if coefficient == 1 and letters:
         return "*".join(letters)
@@ -20,7 +20,7 @@ def term(names: Iterable[str], exponents: Exponents, coefficient: Fraction | int
 
 
 def instead(names: Iterable[str], exponents: Exponents, measured: Fraction | int, claimed: Fraction | int) -> str:
-    """What one term is, and what it should be; either may be nothing."""
+    """Describe a term and what it should be; either may be nothing."""
     names = tuple(names)
     is_, should = (term(names, exponents, coefficient) for coefficient in (measured, claimed))
     if not measured:
@@ -46,7 +46,7 @@ def beyond(measured: Polynomial, envelope: Iterable[Exponents]) -> dict[Exponent
 
 
 def growth(operation: str, quantity: str, measured: Polynomial, excess: dict[Exponents, Fraction], most: str) -> str:
-    """What outgrows the formula, with its cause where the letters tell it."""
+    """Describe the term that outgrows the formula, with its cause where the letters tell it."""
     top = max(excess, key=lambda exponents: (sum(exponents), exponents))
     said = term(measured.names, top, excess[top])
     unit = "" if "bytes" in quantity else f" {quantity}"
@@ -80,7 +80,7 @@ def _cause(operation: str, quantity: str, powers: dict[str, int], measured: Poly
 
 
 def _of_window(quantity: str, has: set[str]) -> str:
-    """What a cache with a window does too much."""
+    """Describe the excess work of a cache with a window."""
     if quantity == "kept bytes":
         return "rows that no window shows any more are kept"
     return "the cache copies itself" if "t" in has else "the window is copied at every step"

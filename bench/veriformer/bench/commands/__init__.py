@@ -1,1 +1,1 @@
-"""One file for each subcommand of ``bench``, and what they share."""
+"""Subcommands of ``bench``, one per file, and their shared parts."""

@@ -1,4 +1,4 @@
-"""What several commands share: options, and how they end and write."""
+"""Shared parts of the commands: options, exit statuses and written files."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ class PlaceError(Exception):
 
 
 def run(given: Given, wanted: Sequence[Item], where: int | str, *, every: bool) -> tuple[Benchmarks, bool]:
-    """What was counted, and whether somebody ended it before its time.
+    """Count the items; return the counts and whether they were interrupted.
 
     where: how many processes of this machine count, or the scheduler whose workers do. every: show each count in a line
     of its own. Raises PlaceError.

@@ -1,4 +1,4 @@
-"""What there is to count of some targets, in pieces that any process can count by itself."""
+"""Work items of a count: pieces that any process can count independently."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Given:
     words: tuple[str, ...]
     variant: str | None = None
     names: Mapping[str, str] = field(default_factory=dict)
-    """What a target is called in its counts, where that is not its word."""
+    """Name of a target in its counts, where it is not its word."""
 
     @cached_property
     def targets(self) -> list[Target]:
@@ -90,14 +90,14 @@ class InOrder:
         self._order = order
 
     def take(self, item: Item, counts: Sequence[list[Count]]) -> Iterator[tuple[str, list[Count]]]:
-        """What can be given now that these have come."""
+        """Take the counts of an item, and yield all that are next in order."""
         for place, some in zip(item.places, counts, strict=True):
             self._found[place, self._order.index(item.operation)] = some
         while self._left and self._left[0] in self._found:
             yield from self._given(self._left.pop(0))
 
     def rest(self) -> Iterator[tuple[str, list[Count]]]:
-        """What has come and still waits for others, where no more comes."""
+        """Yield the counts that still wait for earlier ones, after the last item."""
         for key in sorted(self._found):
             yield from self._given(key)
 

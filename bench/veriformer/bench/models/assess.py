@@ -88,7 +88,7 @@ def _flops(measured: Measured | NotCountable | None) -> Polynomial | None:
 
 
 def _explained(one: Count, measured: Measured, base: Base, forward: Polynomial | None) -> Count:
-    """The same with what only a model's other calls tell."""
+    """Add to a count the reason that only the model's other calls tell."""
     polynomials = measured.found.polynomials
     if one.case == STEP and one.quantity == MOVED and one.verdict is Verdict.CONFIRMED:
         return _copied(one, measured, base)
@@ -108,7 +108,7 @@ def _explained(one: Count, measured: Measured, base: Base, forward: Polynomial |
 
 
 def _copied(one: Count, measured: Measured, base: Base) -> Count:
-    """What a step moves of the cache besides reading it.
+    """Judge the bytes of the cache that a step moves besides reading it.
 
     A cache that grows by concatenation moves more than the least, of no other degree: that is said. One whose memory is
     reserved has no reason to, and is refuted.

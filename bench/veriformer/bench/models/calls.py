@@ -1,4 +1,4 @@
-"""How a model is built and called: the contract's `causal_lm`, with and without a cache."""
+"""Construction and calls of a model: the contract's `causal_lm`, with and without a cache."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def logits(result: Any) -> torch.Tensor:
 
 
 def vocabulary(model: Any, device: str = "cpu") -> int:
-    """How many tokens there are, as the model's logits tell."""
+    """Return the size of the vocabulary, as the model's logits tell."""
     with torch.no_grad():
         return int(logits(model(torch.zeros(1, 2, dtype=torch.int64, device=device))).shape[-1])
 
 
 def cached(model: Any, ids: torch.Tensor, past: Any = None) -> Any:
-    """One call that continues from a cache, or starts one. Raises NoCacheError."""
+    """Call the model from a cache, or from none, and require one in its result. Raises NoCacheError."""
     result = model(ids, use_cache=True) if past is None else model(ids, past_key_values=past, use_cache=True)
     if getattr(result, "past_key_values", None) is None:
         raise NoCacheError
@@ -132,7 +132,7 @@ def generation(made: Operation, s: Sizes) -> Call:
 
 
 def generation_without_cache(made: Operation, s: Sizes) -> Call:
-    """The same without one: every call reads all tokens so far."""
+    """Generation of s tokens without a cache: every call reads all tokens so far."""
     model, ids = _ready(made, 1, s["s"])
     return _call(model, ids, lambda: [logits(model(ids[:, : i + 1]))[:, -1:] for i in range(s["s"])])
 

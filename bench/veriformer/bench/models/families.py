@@ -1,4 +1,4 @@
-"""Which calls of a model are counted, and what the specification predicts of each.
+"""Counted calls of a model, and the predictions of the specification for each.
 
 Nobody says which sizes a model has. So what the others must cost is taken from the forward pass: over n tokens it costs
 W n + A n², where W is two FLOPs for each weight, and A four for each number of a token's queries. A training step is
@@ -39,7 +39,7 @@ TEXT, PLAIN_TEXT = "generation with a cache", "generation without a cache"
 
 @dataclass(frozen=True)
 class Base:
-    """What the other calls follow from: FLOPs for each token, and for each pair of tokens; None where nothing is known.
+    """Base of the predictions: FLOPs for each token, and for each pair of tokens; None where unknown.
 
     source: the kind of call that tells it. block: the side of the blocks that are left out where a causal mask hides
     them as a whole; None where none are. row: bytes that the cache holds for a token; reserved: for a text, where it
@@ -124,7 +124,7 @@ def predicted(case: str, known: Base, step: Polynomial | None) -> Costs:
 
 
 def _flops(case: str, known: Base) -> dict[str, Any]:
-    """What a call may cost, by the name of the way it is computed; nothing where that is not known."""
+    """Return the FLOPs that a call may cost, by the name of the algorithm; empty where unknown."""
     if known.token is None or known.pair is None:
         return {}
     b, n, t, s = (symbol(x) for x in "Bnts")

@@ -72,7 +72,7 @@ def _scope(s: Sizes, int8: bool) -> dict[str, Any]:
 
 
 def _append(int8: bool = False) -> Callable[[Operation, Sizes], Call]:
-    """One token more, after t: a first one, which may allocate a capacity, is not counted."""
+    """Return a call that appends a token to t; the first append, which may allocate a capacity, is not counted."""
 
     def call(operation: Operation, s: Sizes) -> Call:
         cache, new = _filled(operation, s, s["t"], **_scope(s, int8)), _new(s, 1)

@@ -17,7 +17,7 @@ Sizes = Mapping[str, int]
 
 @dataclass(frozen=True)
 class Call:
-    """One call. run: gives the result. tensors: what the caller holds. gradients: whether floating ones have any."""
+    """Call to count. run: gives the result. tensors: held by the caller. gradients: whether floating ones have any."""
 
     run: Callable[[], Any]
     tensors: Sequence[torch.Tensor] = ()
@@ -26,7 +26,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Costs:
-    """What the specification predicts, in the letters of the family; None where it predicts nothing.
+    """Predicted costs of the specification, in the letters of the family; None where it predicts nothing.
 
     flops: of the forward pass. total: of both passes. moved: the least bytes, and what every elementwise operation of
     the formula moves if it is done by itself. extra: bytes alive beside arguments and results. kept: bytes of state.
@@ -63,7 +63,7 @@ class Family:
     costs: Costs = field(default_factory=Costs)
     case: str = "all sizes"
     values: bool = False
-    """Whether the call reads values, so that it must run on real tensors."""
+    """True if the call reads values, so that it must run on real tensors."""
     beside: tuple[str, ...] = ()
     """Operations of the same target that the call needs besides."""
     nodes: Mapping[str, Axis] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class Family:
 
     @property
     def axes(self) -> tuple[Axis, ...]:
-        """One axis for each letter."""
+        """Grid axes, one per letter."""
         return tuple(self.nodes.get(letter) or AXES[letter] for letter in self.letters.split())
 
 
@@ -127,6 +127,6 @@ def on(*letters: str, **options: Any) -> Callable[[Operation, Sizes], Call]:
 
 
 def substituted(cost: Callable[[], Any], **sizes: Any) -> Callable[[], Any]:
-    """The same cost with some letters replaced, by others or by numbers."""
+    """Return a cost with some letters replaced, by others or by numbers."""
     letters = {costs.symbol(name): costs.symbol(x) if isinstance(x, str) else x for name, x in sizes.items()}
     return lambda: cost().subs(letters, simultaneous=True)

@@ -66,7 +66,7 @@ def _experts(operation: Operation, s: Sizes) -> Call:
 
 
 def _again() -> Any:
-    """What attention in blocks computes once more in the backward pass."""
+    """Return the FLOPs that attention in blocks recomputes in the backward pass."""
     return costs.tiled_backward_flops() - costs.attention_backward_flops()
 
 

@@ -18,7 +18,7 @@ def _with(known: dict[str, Callable[[], Any]], **sizes: int) -> dict[str, Callab
 
 
 def rowwise(operation: str) -> Costs:
-    """What the specification has for an operation on rows."""
+    """Return the specification's costs of an operation on rows."""
     return named(costs.lazily(operation))
 
 

@@ -1,4 +1,4 @@
-"""What cases have in common: how their sides are timed, and how times become records."""
+"""Schedule of peer benchmarks, and records of their times."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Schedule:
-    """How sides are timed: the number of rounds, the clock, and what is called with each step of progress.
+    """Schedule of a timing: the number of rounds, the clock, and a callback for each step of progress.
 
     seconds: after which a comparison begins no further round, once there are as many as an interval needs.
     """
@@ -50,7 +50,7 @@ Case = Callable[[Schedule], Iterator[Peer]]
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """What is to be known of one pair of sides."""
+    """Comparison of one pair of sides, and its goal."""
 
     case: str
     what: str

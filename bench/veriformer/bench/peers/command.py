@@ -17,7 +17,7 @@ from veriformer.spec import suite
 
 
 def run(cases: Sequence[Case], rounds: int, seconds: float, threads: int | None, clock: str) -> tuple[Benchmarks, bool]:
-    """What was found, and whether somebody ended it before its time."""
+    """Run the cases; return the benchmarks and whether they were interrupted."""
     if threads is not None:
         torch.set_num_threads(threads)
     started, begin = datetime.now(UTC).isoformat(timespec="seconds"), time.perf_counter()

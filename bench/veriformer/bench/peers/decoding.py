@@ -24,7 +24,7 @@ GENERATE = "transformers generate"
 
 @dataclass(frozen=True)
 class Decoding:
-    """The same model on both sides, and a prompt."""
+    """Decoding of a prompt by two implementations of one model."""
 
     peer: Any
     model: Any

@@ -33,7 +33,7 @@ class Estimate:
     noise: float
 
     def judge(self, goal: Goal) -> Verdict:
-        """Whether the goal is reached, where neither the interval nor the noise leaves a doubt."""
+        """Judge whether the goal is reached, where neither the interval nor the noise leaves a doubt."""
         low = min(self.interval[0], self.ratio / self.noise)
         high = max(self.interval[1], self.ratio * self.noise)
         reached, missed = (low >= goal.ratio, high < goal.ratio)
@@ -53,11 +53,13 @@ class Times:
         return median(self.seconds[side])
 
     def speed(self, side: str, factor: float = 1.0) -> Estimate:
-        """How many times as fast as a side ours is, where a run of ours does `factor` times the work of theirs."""
+        """Estimate the speed of ours over a side's: factor · t_theirs / t_ours, where our run does `factor` times the
+        work.
+        """
         return self._estimate([factor * theirs / ours for ours, theirs in self._pairs(side)])
 
     def time(self, side: str, factor: float = 1.0) -> Estimate:
-        """How many times as long as a side ours takes, for `factor` times the work."""
+        """Estimate the time of ours over a side's, per work: t_ours / (factor · t_theirs)."""
         return self._estimate([ours / theirs / factor for ours, theirs in self._pairs(side)])
 
     def _pairs(self, side: str) -> list[tuple[float, float]]:
@@ -97,7 +99,7 @@ def interleaved_benchmark(
 
 
 def _repeats(run: Run) -> int:
-    """How many runs make a turn; the runs that tell are the warm-up."""
+    """Return the number of runs per turn; the timed runs are the warm-up."""
     seconds = min(_time(run, 1, time.perf_counter) for _ in range(3))
     return min(max(1, ceil(_SHORTEST / seconds)), 10_000)
 

@@ -1,4 +1,4 @@
-"""One step of AdamW over the parameters of a model."""
+"""AdamW step over the parameters of a model."""
 
 from __future__ import annotations
 

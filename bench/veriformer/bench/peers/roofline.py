@@ -1,4 +1,4 @@
-"""What this processor can do at best, measured in the same turns: one large product, and one reading of memory."""
+"""Roofline of this processor, measured in the same turns: one large product, and one reading of memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How large the models are that are compared, and what the specification says of their costs."""
+"""Sizes of the compared models, and their costs by the specification."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Sizes:
 
     @property
     def tokens(self) -> int:
-        """How many tokens a batch has."""
+        """Number of tokens in a batch."""
         return self.batch * self.length
 
     @property
     def parameters(self) -> int:
-        """How many numbers are learned."""
+        """Number of learned parameters."""
         return int(costs.evaluate(costs_model.parameters(), **self._letters))
 
     @property
@@ -41,7 +41,7 @@ class Sizes:
         return int(costs.evaluate(costs_model.step_bytes() - costs_model.cache_bytes(), **self._letters))
 
     def with_batch(self, batch: int) -> Sizes:
-        """The same for another batch."""
+        """Return these sizes with another batch."""
         return replace(self, batch=batch)
 
     @property

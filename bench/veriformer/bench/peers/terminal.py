@@ -1,4 +1,4 @@
-"""What a person sees of the benchmarks: a line for each result on standard output, progress on standard error."""
+"""Terminal output of the benchmarks: a line for each result on standard output, progress on standard error."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Show:
 
 
 def line(peer: Peer) -> str:
-    """One record in one line."""
+    """Format one record as one line."""
     verdict = peer.verdict.value if peer.verdict else "measured" if peer.ratio is not None else "not measured"
     head = f"{verdict:<12}  {peer.case}  {peer.what}, {peer.quantity}, ours / {peer.theirs}: "
     return head + "; ".join(_found(peer))

@@ -23,7 +23,7 @@ Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 @dataclass(frozen=True)
 class Step:
-    """One training step, again and again on the same batch."""
+    """Training step, repeated on the same batch."""
 
     loss: Loss
     optimizer: Any

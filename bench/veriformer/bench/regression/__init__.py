@@ -1,1 +1,1 @@
-"""Whether something got slower: two versions that take turns in fresh processes."""
+"""Detection of regressions: two versions that take turns in fresh processes."""

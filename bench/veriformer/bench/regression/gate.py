@@ -1,4 +1,4 @@
-"""What the gate for regressions is worth: false alarms on identical code, and how many planted slowdowns it finds."""
+"""Error rates of the regression gate: false alarms on identical code, and share of planted slowdowns that it finds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ALARMS = (Change.SLOWER, Change.FASTER)
 
 @dataclass(frozen=True)
 class Noise:
-    """How simulated times vary, each as a share of a time.
+    """Noise of simulated times, each as a share of a time.
 
     turn: from turn to turn. process: from process to process. drift: of both arms, from turn to turn, as a random walk.
     bursts: the probability that another program takes half of a turn.
@@ -61,7 +61,7 @@ def simulate(tries: int, slowdown: float, plan: Plan, noise: Noise, seed: int) -
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is tried on this machine: comparisons of identical code and of planted slowdowns, and for how long."""
+    """Size of the trial on this machine: comparisons of identical code and of planted slowdowns, and the time limit."""
 
     identical: int = 30
     planted: int = 30

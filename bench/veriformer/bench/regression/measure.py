@@ -19,7 +19,7 @@ _LONGEST = 120.0
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is measured, and with which clock. quads: of a block at least; most: where it is not steady by then."""
+    """Number of measurements, and the clock. quads: of a block at least; most: where it is not steady by then."""
 
     blocks: int = 5
     quads: int = 7
@@ -33,7 +33,7 @@ class Plan:
 
 @dataclass
 class Series:
-    """What was measured of one workload."""
+    """Measurements of one workload."""
 
     workload: str
     blocks: list[Block] = field(default_factory=list)
@@ -70,7 +70,7 @@ def measure(base: Arm, head: Arm, found: dict[str, Series], plan: Plan, tell: Te
 
 
 def _block(base: Arm, head: Arm, found: dict[str, Series], plan: Plan, tell: Tell, number: int) -> None:
-    """One pair of fresh processes; the one that is started first alternates."""
+    """Measure the workloads in a pair of fresh processes; the arm that is started first alternates."""
     waiting = [series for series in found.values() if not series.fault]
     while waiting:
         try:
@@ -138,7 +138,7 @@ def _add(series: Series, base: Process, head: Process, plan: Plan) -> None:
 
 
 def _is_wrong(series: Series, base: Process, head: Process) -> bool:
-    """Whether a side computes something else than what is timed; it is asked before and after."""
+    """Return whether a side computes something else than what is timed; asked before and after the timing."""
     for side, process in (("base", base), ("head", head)):
         answer = process.ask({"do": "check", "workload": series.workload}, _LONGEST)
         said = answer.get("wrong") or answer.get("error")

@@ -1,4 +1,4 @@
-"""What a regression found of one workload, as ``benchmarks.json`` keeps it."""
+"""Regression record of one workload, as ``benchmarks.json`` keeps it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from veriformer.bench.statistics.blocks import Change
 
 @dataclass(frozen=True, kw_only=True)
 class Regression:
-    """One workload of two arms.
+    """Regression of one workload between two arms.
 
     ratio: head / base. interval: what one-sided tests place it in; None where nothing was measured. seconds: the
     medians. turns: seconds of every turn, pair of processes by pair of processes.

@@ -1,4 +1,4 @@
-"""What a person sees of a regression: what is slower first, as text or as Markdown."""
+"""Terminal output of a regression: what is slower first, as text or as Markdown."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ SIGNS = {
 
 
 def ranked(found: Iterable[Regression]) -> list[Regression]:
-    """What is slower first, the largest change first within a verdict."""
+    """Sort the regressions: slower first, the largest change first within a verdict."""
     return sorted(found, key=lambda one: (_ORDER.index(one.verdict), -abs((one.ratio or 1) - 1)))
 
 
 def line(one: Regression) -> str:
-    """One workload in one line, after the sign of its verdict."""
+    """Format one workload as one line, after its verdict."""
     if one.ratio is None:
         return f"{one.verdict.value:<9} {one.workload}: {one.reason}"
     bounds = f" ({', '.join(f'{x:.3f}' for x in one.interval)})" if one.interval else ""
@@ -33,13 +33,13 @@ def line(one: Regression) -> str:
 
 
 def summary(found: Sequence[Regression]) -> str:
-    """How many workloads ended in each verdict."""
+    """Return the number of workloads by verdict, as text."""
     counts = Counter(one.verdict for one in found)
     return ", ".join(f"{counts[v]} {v.value}" for v in _ORDER if counts[v]) or "nothing that both sides provide"
 
 
 def changes(found: Iterable[History]) -> list[str]:
-    """One line for each change of level in the history."""
+    """Return a line for each change of level in the history."""
     return [
         f"{one.workload}: {level.ratio:.3f} × since {one.when[level.start]} ({one.version[level.start]})"
         for one in found

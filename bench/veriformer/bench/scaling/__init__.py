@@ -1,1 +1,1 @@
-"""How times grow with sizes, against what the specification's costs predict."""
+"""Growth of times with sizes, against the predictions from the specification's costs."""

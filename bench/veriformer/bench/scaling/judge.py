@@ -12,14 +12,14 @@ from veriformer.bench.statistics.slopes import Slope, holm, theil_sen
 from veriformer.bench.verdicts import Verdict
 
 MARGIN = 0.2
-"""How far an elasticity may lie outside the predicted band and count as equal to it."""
+"""Distance outside the predicted band up to which an elasticity counts as equal to it."""
 ERROR = 0.05
 """The probability that any verdict of a run is wrong."""
 _FEWEST_POINTS, _LEAST_SPAN = 4, 8
 
 
 def judge(target: str, series: Sequence[Series]) -> list[Scaling]:
-    """One verdict for each sweep that was measured."""
+    """Return a verdict for each measured sweep."""
     slopes = {i: theil_sen(one.processes) for i, one in enumerate(series) if _doubt(one) is None}
     bands = {i: _band(series[i]) for i in slopes}
     tests = [(i, slopes[i].outside(bands[i]), slopes[i].inside(bands[i])) for i in slopes]
@@ -42,7 +42,7 @@ def _band(one: Series) -> tuple[float, float]:
 
 
 def _doubt(one: Series) -> tuple[Verdict, str] | None:
-    """What keeps a sweep from being judged."""
+    """Return the verdict and reason for a sweep that cannot be judged, or None."""
     if one.fault:
         return Verdict.INVALID, one.fault
     if len(one.processes) < 2:

@@ -14,7 +14,7 @@ from veriformer.bench.scaling.sweeps import Sweep
 from veriformer.bench.timing.arms import Arm, DiedError, Process
 
 _ABOVE_LAUNCH = 8
-"""How many times the smallest call must outlast a call of almost no work."""
+"""Least ratio of the smallest call's time to that of a call of almost no work."""
 _SPAN, _LEAST_SPAN = 32, 8
 _POINTS = 7
 _LONGEST = 0.3
@@ -22,13 +22,13 @@ _LONGEST = 0.3
 _MOST_BYTES = 2**30
 _TURN, _TURNS = 0.01, 3
 _PASSES = 32
-"""How many copies of the least bytes an implementation may take: a pass for each operator of an unfused formula."""
+"""Largest time, in copies of the least bytes: a pass for each operator of an unfused formula."""
 _PATIENCE = 60.0
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How many processes measure, with which clock, on which device."""
+    """Number of measuring processes, their clock, and their device."""
 
     processes: int = 4
     clock: str = "wall"
@@ -37,7 +37,7 @@ class Plan:
 
 @dataclass
 class Series:
-    """What was measured of one sweep: by process, seconds of the turns at each size.
+    """Measurements of one sweep: by process, seconds of the turns at each size.
 
     ceiling: FLOP/s of a product. copies: by process, seconds of a copy of as many bytes as each size moves at least.
     """
@@ -52,7 +52,8 @@ class Series:
 
     @property
     def predictors(self) -> dict[str, list[float]]:
-        """What may govern the time at each size: the costs, and a copy, whose bytes cost more beyond each cache.
+        """Costs that may govern the time at each size: the predicted ones, and a copy, whose bytes cost more beyond
+        each cache.
 
         Of several processes the quickest copies count, for all else is the noise of a busy machine, which would
         predict any growth; and what takes longer than a formula's passes over its memory is not governed by copies.
@@ -133,7 +134,7 @@ def _seconds(process: Process, one: Series, value: int) -> float | None:
 
 
 def _add(process: Process, one: Series, number: int, plan: Plan, tell: Callable[[str], None]) -> None:
-    """One process' times: every size once in random order, several turns each."""
+    """Add one process's times: every size once in random order, several turns each."""
     tell(f"{one.sweep.name}: process {number + 1} of {plan.processes}")
     order = list(one.values)
     random.Random(number).shuffle(order)
@@ -156,7 +157,7 @@ def _add(process: Process, one: Series, number: int, plan: Plan, tell: Callable[
 
 
 def _is_wrong(process: Process, one: Series, value: int) -> bool:
-    """Whether the target does something else than what is timed; it says so, before and after."""
+    """Return whether the target computes something else than what is timed; asked before and after the timing."""
     answer = process.ask({"do": "check", **one.sweep.request(value)}, _PATIENCE)
     one.fault = answer.get("wrong") or answer.get("error")
     return one.fault is not None

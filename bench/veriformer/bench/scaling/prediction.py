@@ -1,4 +1,4 @@
-"""How fast the specification says that times grow."""
+"""Growth of times that the specification predicts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What scaling found of one size, as ``benchmarks.json`` keeps it."""
+"""Scaling record of one size, as ``benchmarks.json`` keeps it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from veriformer.bench.verdicts import Verdict
 
 @dataclass(frozen=True, kw_only=True)
 class Scaling:
-    """How the time of one operation of a target grows with one size.
+    """Growth of the time of one operation of a target with one size.
 
     predicted: the band of elasticities ∂ log t / ∂ log size of the specification's costs. elasticity, interval:
     measured, with one-sided bounds of 2.5 %. points: size and seconds, the median of each process. fit: seconds per

@@ -1,4 +1,4 @@
-"""What is made larger: one size of one family of calls, all others fixed."""
+"""Sweeps: one size of one family of calls grows, all others are fixed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Sweep:
         return {**fixed, **dict.fromkeys(self.letters, value)}
 
     def request(self, value: int) -> Mapping[str, object]:
-        """What asks a worker for this call."""
+        """Return the worker's request for this call."""
         return {
             "workload": f"{self.name} {value}",
             "family": [self.operation, self.case],
@@ -49,7 +49,7 @@ class Sweep:
         }
 
     def costs(self, values: Sequence[int]) -> dict[str, list[float]]:
-        """What the specification predicts for each value: FLOPs, least bytes, and bytes of every step by itself."""
+        """Return the predicted costs for each value: FLOPs, least bytes, and bytes of every step by itself."""
         return predicted_costs(self.family, [self.sizes(value) for value in values], backward=self.backward)
 
 

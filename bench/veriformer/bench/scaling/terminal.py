@@ -1,4 +1,4 @@
-"""What a person sees of scaling: refuted first."""
+"""Terminal output of scaling: refuted first."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def ranked(found: Iterable[Scaling]) -> list[Scaling]:
 
 
 def line(one: Scaling) -> str:
-    """One sweep in one line."""
+    """Format one sweep as one line."""
     span = f" for {one.size} = {one.sizes[0]} … {one.sizes[-1]}" if one.elasticity is not None else ""
     return f"{one.verdict.value:<12} {one.name}: {one.reason}{span}"
 
 
 def summary(found: Sequence[Scaling]) -> str:
-    """How many sweeps ended in each verdict."""
+    """Return the number of sweeps by verdict, as text."""
     counts = Counter(one.verdict for one in found)
     return ", ".join(f"{counts[v]} {v.value}" for v in _ORDER if counts[v]) or "nothing that could be timed"

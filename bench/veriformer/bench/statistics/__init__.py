@@ -1,1 +1,1 @@
-"""What times and ratios tell in spite of noise."""
+"""Statistics of noisy times and ratios."""

@@ -18,7 +18,7 @@ _OF_A_NORMAL = 1.4826
 
 
 class Change(StrEnum):
-    """What became of the head against its base."""
+    """Verdict on the head against its base."""
 
     SLOWER = "slower"
     FASTER = "faster"
@@ -42,7 +42,7 @@ class Block:
 
     @property
     def standard_error(self) -> float:
-        """That of the median, from the median deviation of the quads, which bursts do not move."""
+        """Standard error of the median, from the median deviation of the quads, which bursts do not move."""
         ratios = self._log_ratios()
         middle = median(ratios)
         deviation = _OF_A_NORMAL * median(abs(ratio - middle) for ratio in ratios)
@@ -55,7 +55,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Floors:
-    """What a change must exceed to be called one.
+    """Floors that a change must exceed to be called one.
 
     relative: a share of the base's time. absolute: seconds. error: of each one-sided test.
     """
@@ -106,12 +106,12 @@ def judge(blocks: Sequence[Block], floors: Floors, fresh: Block | None = None) -
 
 
 def is_steady(block: Block, floors: Floors) -> bool:
-    """Whether a block tells its ratio to a third of the relative floor: how large it is has no say in that."""
+    """Return whether a block determines its ratio to a third of the relative floor, however large the ratio is."""
     return block.standard_error <= floors.log / 3
 
 
 def suspects(blocks: Sequence[Block], floors: Floors) -> bool:
-    """Whether a fresh pair of processes would decide the verdict."""
+    """Return whether a fresh pair of processes would decide the verdict."""
     return judge(blocks, floors).reason == "not confirmed in a fresh process"
 
 

@@ -9,7 +9,7 @@ from scipy import stats
 
 @dataclass(frozen=True)
 class Share:
-    """How often something happened in how many tries."""
+    """Number of events in a number of tries."""
 
     count: int
     tries: int

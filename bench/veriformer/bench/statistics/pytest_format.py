@@ -12,7 +12,9 @@ from pytest_benchmark.utils import get_commit_info
 
 
 def document(seconds: Mapping[str, Sequence[float]], extra: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """What ``pytest-benchmark compare`` reads: the seconds of each benchmark, and further facts on it."""
+    """Return the document that ``pytest-benchmark compare`` reads: the seconds of each benchmark, and further facts on
+    it.
+    """
     return {
         "machine_info": pytest_benchmark_generate_machine_info(),  # type: ignore[no-untyped-call]
         "commit_info": get_commit_info(),  # type: ignore[no-untyped-call]

@@ -56,7 +56,7 @@ def theil_sen(processes: Sequence[Times], seed: int = 0) -> Slope:
 
 
 def holm(p_values: Sequence[float], error: float) -> list[bool]:
-    """Which hypotheses are rejected where all of them together may err with probability `error`."""
+    """Return the hypotheses that Holm's test rejects, at a family-wise error rate of `error`."""
     order = sorted(range(len(p_values)), key=lambda i: p_values[i])
     rejected = [False] * len(p_values)
     for rank, i in enumerate(order):

@@ -1,4 +1,4 @@
-"""One side of a comparison: where its code comes from, and a process that runs it."""
+"""Arm of a comparison: the source of its code, and a process that runs it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _START = 120.0
 
 
 class ArmError(ValueError):
-    """What was named cannot be compared; the message says why."""
+    """The named arm cannot be compared; the message says why."""
 
 
 class DiedError(Exception):

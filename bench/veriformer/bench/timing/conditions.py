@@ -16,12 +16,14 @@ _SIDE = 512
 
 
 def versions() -> dict[str, str]:
-    """What a worker runs with."""
+    """Return the versions that a worker runs with."""
     return {"python": platform.python_version(), "torch": torch.__version__}
 
 
 def fingerprint(device: str = "cpu") -> str:
-    """The same for runs whose times may be compared: processor, cores, device, interpreter and PyTorch."""
+    """Return a digest that is equal for runs whose times may be compared: processor, cores, device, interpreter and
+    PyTorch.
+    """
     parts = [_processor(), str(os.cpu_count()), platform.machine(), *versions().values(), _device(device)]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
@@ -32,7 +34,7 @@ def load() -> float:
 
 
 def device_state(device: str) -> dict[str, Any]:
-    """What NVML tells of a GPU; nothing of a processor, nor where the library is missing.
+    """Return the state of a GPU from NVML; empty for a processor, or where the library is missing.
 
     temperature in °C, clock in MHz, throttled: whether heat, power or hardware slow the clocks down.
     """

@@ -1,4 +1,4 @@
-"""Whether what is timed is the operation at all: results against the specification, and results that follow arguments.
+"""Validity of timed results: results against the specification, and results that follow arguments.
 
 A call of the same kind with few numbers is judged by the bound that rounding explains. At the size that is timed, where
 the formula in running-error arithmetic would take far longer than the call, changed arguments must change the result:
@@ -58,7 +58,7 @@ _FEW = {"B": 2, "G": 2, "R": 2, "H": 2, "N": 5, "n": 7, "n_q": 5, "n_k": 7, "d":
 
 
 def wrong(workload: Workload, operations: Sequence[Any], device: str) -> str | None:
-    """How far the result of a small call is off, or None where it is right, or where there is no formula for it."""
+    """Return the error of a small call's result, or None where it is right, or where there is no formula for it."""
     known = FORMULAS.get((workload.family.operation, workload.family.case))
     if known is None:
         return None
@@ -82,7 +82,7 @@ def wrong(workload: Workload, operations: Sequence[Any], device: str) -> str | N
 
 
 def kept(made: Prepared) -> str | None:
-    """Whether the result stays where the arguments change; None where it follows them, or where there are none."""
+    """Return the fault if the result ignores changed arguments; None where it follows them, or where there are none."""
     floating = [x for x in made.tensors if x.is_floating_point()]
     before = [x.detach().clone() for x in _floats(made())]
     if not floating or not before:

@@ -30,7 +30,7 @@ class Worker:
         self.runs: dict[str, workloads.Prepared] = {}
 
     def answer(self, request: Request) -> Request:
-        """What a request asks for, or the error that it ended with."""
+        """Answer a request, or return the error that it ended with."""
         try:
             action: Callable[[Request], Request] = getattr(self, request["do"])
             return action(request)
@@ -55,7 +55,7 @@ class Worker:
         return {"seconds": self.measure(self.runs[request["workload"]], request["repeats"])}
 
     def check(self, request: Request) -> Request:
-        """Whether a workload that was prepared computes what it should: `wrong` says why not."""
+        """Check whether a prepared workload computes what it should: `wrong` says why not."""
         workload, made = workloads.find(request), self.runs[request["workload"]]
         said = results.kept(made)
         if said is None and workload is not None:

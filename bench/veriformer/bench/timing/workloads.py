@@ -1,4 +1,4 @@
-"""What is timed: calls of operations at sizes where the work outweighs the launch, and whole models."""
+"""Timed workloads: calls of operations at sizes where the work outweighs the launch, and whole models."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class NotTimedError(Exception):
 
 @dataclass(frozen=True)
 class Workload:
-    """One family of calls at some sizes, in one pass or both."""
+    """Workload: a family of calls at some sizes, in one pass or both."""
 
     family: Family
     backward: bool
@@ -65,7 +65,7 @@ class Workload:
         return self.prepare(self.operations(target), sizes, device)
 
     def operations(self, target: Target) -> list[Any]:
-        """What the call needs of a target. Raises NotTimedError where something is missing."""
+        """Return the target's operations that the call needs. Raises NotTimedError where something is missing."""
         found = [target.operation(name) for name in (self.family.operation, *self.family.beside)]
         if any(operation is None for operation in found):
             raise NotTimedError("not provided")
