@@ -1,4 +1,4 @@
-"""How far a right result may be from the exact one: what rounding explains, and nothing chosen by hand."""
+"""Error bounds of right results: rounding alone, and nothing chosen by hand."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""What each process of the distributed test runs: `torchrun distributed_run.py DIRECTORY`."""
+"""Worker of the distributed test: `torchrun distributed_run.py DIRECTORY`."""
 
 import sys
 from pathlib import Path

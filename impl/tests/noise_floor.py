@@ -1,4 +1,4 @@
-"""How far two computations of one whole model may differ: by what rounding explains, measured, and no more.
+"""Bound on the difference of two computations of one whole model: measured rounding, and no more.
 
 No bound can be derived for a black box. Its own sensitivity can be measured: the parameters are moved by one unit in
 the last place, each up or down at random, again and again (Monte-Carlo arithmetic, after Parker). The spread of the

@@ -17,7 +17,7 @@ compiles = pytest.mark.filterwarnings("ignore:.*should not be instantiated:Depre
 
 
 class Calls:
-    """How often PyTorch's FlexAttention was asked."""
+    """Counter of the calls of PyTorch's FlexAttention."""
 
     def __init__(self, monkeypatch):
         self.count = 0

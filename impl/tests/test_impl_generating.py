@@ -113,7 +113,7 @@ TINY = {**SIZES, "vocab_size": V, "d_model": 8, "num_heads": 2, "init_std": 0.5}
 
 
 class Outcomes(Exception):
-    """How likely each outcome of the next choice is."""
+    """Probabilities of the outcomes of the next choice."""
 
 
 def all_runs(function):

@@ -1,4 +1,4 @@
-"""What surrounds the decoder: config, first weights, dropout, checkpointing, compilation, encoder, encoder–decoder."""
+"""Parts around the decoder: config, first weights, dropout, checkpointing, compilation, encoder, encoder–decoder."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""One query per head, as decoding asks: the ways of its own, eagerly and written out by a compiler, mean the same."""
+"""Attention of a single query per head, as in decoding: its own code paths agree, eager and compiled."""
 
 import pytest
 import torch

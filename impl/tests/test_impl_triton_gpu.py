@@ -1,4 +1,4 @@
-"""What only a GPU can show of the Triton kernels: matrix units, real tiles, large tensors, graphs."""
+"""GPU-only tests of the Triton kernels: matrix units, real tiles, large tensors, graphs."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Which run of one set belongs to which run of another."""
+"""Pairing of the runs of two sets."""
 
 from __future__ import annotations
 

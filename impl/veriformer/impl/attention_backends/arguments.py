@@ -1,4 +1,4 @@
-"""What the backends of attention have in common: one signature, one specification, one list of argument checks."""
+"""Shared front end of the backends of attention: one signature, one specification, one list of argument checks."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ SPECIFICATION = r"""Let every query gather the values of the keys that match it.
 
 
 class Attention(Protocol):
-    """What every backend looks like from outside."""
+    """Signature of every backend."""
 
     def __call__(
         self,
@@ -158,7 +158,7 @@ def _call(q: Tensor, k: Tensor, v: Tensor, options: AttentionOptions) -> Call:
 
 
 def _hides(window: int | None, n_q: int, n_k: int) -> bool:
-    """Whether causality hides anything: the last query alone sees every key in its window."""
+    """Return whether causality hides anything: the last query alone sees every key in its window."""
     return n_q > 1 or (window is not None and window < n_k)
 
 

@@ -35,12 +35,12 @@ class Call:
 
     @property
     def shift(self) -> int:
-        """How far a query's position is ahead of its index, with the last query at the last key."""
+        """Offset of a query's position from its index, n_k − n_q: the last query is at the last key."""
         return self.k.shape[2] - self.q.shape[2]
 
     @property
     def group(self) -> int:
-        """How many query heads read each key head."""
+        """Number of query heads per key head, H / G."""
         return self.q.shape[1] // self.k.shape[1]
 
     def visible(self) -> Tensor | None:

@@ -1,4 +1,4 @@
-"""Which attention weights survive dropout."""
+"""Dropout of attention weights."""
 
 from dataclasses import dataclass
 

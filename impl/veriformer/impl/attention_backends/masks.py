@@ -1,4 +1,4 @@
-"""Which query may see which key."""
+"""Visibility of keys to queries."""
 
 import torch
 from torch import Tensor

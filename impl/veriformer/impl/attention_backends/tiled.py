@@ -111,7 +111,7 @@ def _attend(work: Workspace, tiles: list[Tile], q: Tensor, k: Tensor, v: Tensor)
 
 @dataclass(frozen=True)
 class _Queries:
-    """What backward needs of one block of queries, and their gradient so far, each `[B·G, R·rows, ·]`."""
+    """Tensors of one block of queries for backward, with their gradient so far, each `[B·G, R·rows, ·]`."""
 
     q: Tensor
     m: Tensor

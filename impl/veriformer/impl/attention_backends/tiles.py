@@ -1,4 +1,4 @@
-"""How the matrix of scores is cut into tiles, so that no pass over attention ever holds all of it."""
+"""Tiles of the matrix of scores, so that no pass over attention ever holds all of it."""
 
 from dataclasses import dataclass
 
@@ -23,12 +23,12 @@ class Tile:
 
     @property
     def height(self) -> int:
-        """How many queries there are."""
+        """Number of queries."""
         return self.rows[1] - self.rows[0]
 
     @property
     def width(self) -> int:
-        """How many keys there are."""
+        """Number of keys."""
         return self.cols[1] - self.cols[0]
 
     def of_rows(self, x: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""What the two passes of tiled attention do alike."""
+"""Shared steps of the two passes of tiled attention."""
 
 import math
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ def _side(call: Call) -> int:
 
 @dataclass(frozen=True)
 class Scores:
-    """One tile of scores, `[B·G, R·rows, cols]`, with what is hidden in it and the slope of the soft-cap."""
+    """Tile of scores, `[B·G, R·rows, cols]`, with what is hidden in it and the slope of the soft-cap."""
 
     s: Tensor
     hidden: Tensor | None

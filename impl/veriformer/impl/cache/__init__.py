@@ -1,1 +1,1 @@
-"""What generation remembers: keys and values of the tokens so far (equations 42 to 44)."""
+"""Key–value caches: keys and values of the tokens so far (equations 42 to 44)."""

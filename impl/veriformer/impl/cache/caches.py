@@ -44,7 +44,7 @@ class Cache(ABC):
 
     @property
     def length(self) -> int:
-        """How many tokens were appended since the cache was new or reset."""
+        """Number of tokens appended since the cache was new or reset."""
         return self._length
 
     def update(self, k_new: Tensor, v_new: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,4 +1,4 @@
-"""How rows of keys and values are stored: as they are, or in one byte per entry."""
+"""Storage of rows of keys and values: as they are, or in one byte per entry."""
 
 from dataclasses import dataclass
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""How the weights of another library correspond to ours: one description for both directions."""
+"""Correspondence of another library's weights to ours: one description for both directions."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ State = Mapping[str, Tensor]
 
 @dataclass(frozen=True)
 class Entry:
-    """One tensor of ours, made of one or more of theirs side by side along the last axis.
+    """Tensor of ours, made of one or more of theirs side by side along the last axis.
 
     `transposed` says that theirs are `[n_out, n_in]`, as in `torch.nn.Linear`. `sizes` are the widths of the parts,
     where there is more than one.

@@ -40,4 +40,4 @@ ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
     "tanh": torch.tanh,
     "gelu": F.gelu,
 }
-"""What `activation` may be, wherever an operation takes one."""
+"""Activation functions by the value of `activation`, wherever an operation takes it."""

@@ -1,4 +1,4 @@
-"""How large first weights should be."""
+"""Xavier initialization of weights."""
 
 import math
 

@@ -1,1 +1,1 @@
-"""What a model is judged by: cross-entropy in its forms, squared errors, perplexity, calibration."""
+"""Losses and metrics: cross-entropy in its forms, squared errors, perplexity, calibration."""

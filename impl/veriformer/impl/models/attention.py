@@ -15,7 +15,7 @@ from veriformer.impl.positions.rope import rotate
 
 
 class KeyValueCache(Protocol):
-    """What attention needs of a cache: it takes the new rows and returns all that are to be seen."""
+    """Interface of a cache for attention: it takes the new rows and returns all that are to be seen."""
 
     def update(self, k_new: Tensor, v_new: Tensor) -> tuple[Tensor, Tensor]:
         """Append `[B, G, n_new, d_k]` and return keys and values `[B, G, n_k, d_k]`."""
@@ -23,7 +23,7 @@ class KeyValueCache(Protocol):
 
 
 class Heads(nn.Module):
-    """What the two kinds of attention share: the heads, and what becomes of their queries, keys and values."""
+    """Base class of self-attention and cross-attention: the heads, and attention over their queries, keys, values."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()

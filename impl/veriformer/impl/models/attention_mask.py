@@ -1,4 +1,4 @@
-"""Which keys the queries of one forward pass see: built once, shared by every layer."""
+"""Attention mask of one forward pass: built once, shared by every layer."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from veriformer.impl.precision import accumulation_dtype
 
 @dataclass(frozen=True)
 class AttentionMask:
-    """What `attention` takes under these names, in the form that its backend computes fastest.
+    """Mask arguments of `attention` under these names, in the form that its backend computes fastest.
 
     `mask` is bool (True where visible), `bias` is added to the scores, both `[B or 1, H or 1, n_q, n_k]`; None hides
     nothing. PyTorch's kernels get the plain lower triangle as `is_causal` and all else in one mask or bias; our own
@@ -28,7 +28,7 @@ class AttentionMask:
 
 @dataclass(frozen=True)
 class MaskSources:
-    """What may hide keys: causality with its window, padding (`attention_mask`), and borders between documents."""
+    """Sources of masking: causality with its window, padding (`attention_mask`), and borders between documents."""
 
     causal: bool
     attention_mask: Tensor | None = None

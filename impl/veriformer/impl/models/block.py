@@ -1,4 +1,4 @@
-"""One layer of a Transformer, and a stack of them."""
+"""Transformer layer, and a stack of layers."""
 
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint

@@ -1,4 +1,4 @@
-"""One flat description of every model in this package."""
+"""Flat configuration of every model in this package."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -83,7 +83,7 @@ class ModelConfig:
 
     @property
     def kv_heads(self) -> int:
-        """How many key heads there are."""
+        """Number of key heads."""
         return self.num_heads if self.num_kv_heads is None else self.num_kv_heads
 
     @property
@@ -100,12 +100,12 @@ class ModelConfig:
 
     @property
     def gated(self) -> bool:
-        """Whether the network multiplies two projections."""
+        """True if the network multiplies two projections (SwiGLU, GEGLU)."""
         return self.activation in ("swiglu", "geglu")
 
     @property
     def decoder_layers(self) -> int:
-        """How many layers the decoder of an encoder–decoder has."""
+        """Number of layers in the decoder of an encoder–decoder."""
         return self.num_layers if self.num_decoder_layers is None else self.num_decoder_layers
 
     def replace(self, **changes: Any) -> "ModelConfig":

@@ -25,7 +25,7 @@ class KVCache:
 
     @property
     def length(self) -> int:
-        """How many tokens were seen so far."""
+        """Number of tokens seen so far."""
         return self.layers[0].length
 
     def visible(self, n_new: int) -> int:

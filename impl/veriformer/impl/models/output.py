@@ -1,4 +1,4 @@
-"""What every model returns."""
+"""Output of every model."""
 
 from dataclasses import dataclass
 

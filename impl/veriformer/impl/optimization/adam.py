@@ -32,7 +32,7 @@ class Adam(ParameterwiseOptimizer):
         return {**super().check(options), "betas": _betas(options["betas"]), **numbers}
 
     def update(self, params: list[Tensor], grads: list[Tensor], group: dict[str, Any]) -> None:
-        """One step of (7) to (9); the averages of half-precision parameters are kept in float32."""
+        """Apply a step of (7) to (9); the averages of half-precision parameters are kept in float32."""
         states = [self._counted(p, group["betas"]) for p in params]
         wide, g = fp32_copies(params), fp32_copies(grads)
         g = self.decayed(wide, g, group)

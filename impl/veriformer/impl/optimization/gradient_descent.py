@@ -15,7 +15,7 @@ class GradientDescent(ParameterwiseOptimizer):
         super().__init__(params, lr=lr)
 
     def update(self, params: list[Tensor], grads: list[Tensor], group: dict[str, Any]) -> None:
-        """One step of (3)."""
+        """Apply a step of (3)."""
         torch._foreach_add_(params, grads, alpha=-group["lr"])
 
 

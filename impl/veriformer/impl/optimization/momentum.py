@@ -21,7 +21,7 @@ class Momentum(ParameterwiseOptimizer):
         return {**super().check(options), "beta": decay_rate("beta", options["beta"])}
 
     def update(self, params: list[Tensor], grads: list[Tensor], group: dict[str, Any]) -> None:
-        """One step of (5) and (6); the velocity of half-precision parameters is kept in float32."""
+        """Apply a step of (5) and (6); the velocity of half-precision parameters is kept in float32."""
         velocities = [self._velocity(p) for p in params]
         wide = fp32_copies(params)
         torch._foreach_lerp_(velocities, fp32_copies(grads), 1 - group["beta"])

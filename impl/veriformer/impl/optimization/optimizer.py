@@ -1,4 +1,4 @@
-"""What all optimizers share: parameter groups with checked options, the step over them, state that survives saving."""
+"""Base class of optimizers: parameter groups with checked options, the step over them, state that survives saving."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator

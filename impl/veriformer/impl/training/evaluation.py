@@ -1,4 +1,4 @@
-"""How good a model is: perplexity by a sliding window, and the temperature that makes it honest."""
+"""Evaluation of a model: perplexity by a sliding window, and the temperature that calibrates it."""
 
 import math
 

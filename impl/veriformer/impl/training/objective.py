@@ -1,4 +1,4 @@
-"""What is minimised: the sum of the losses of a batch, as a module, so that it can be distributed."""
+"""Training objective: the sum of the losses of a batch, as a module, so that it can be distributed."""
 
 from torch import Tensor, nn
 

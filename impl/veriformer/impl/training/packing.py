@@ -1,4 +1,4 @@
-"""What a model is trained on: rows of tokens, the tokens that follow them, and which document each belongs to."""
+"""Packed training batches: rows of tokens, the tokens that follow them, and which document each belongs to."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

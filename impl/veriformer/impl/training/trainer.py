@@ -21,7 +21,7 @@ PRECISIONS = {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingConfig:
-    """How to train: `steps` of `accumulate` micro-batches, at a rate that warms up and falls to 0 along a cosine."""
+    """Training options: `steps` of `accumulate` micro-batches; the rate warms up and falls to 0 along a cosine."""
 
     steps: int
     accumulate: int = 1
@@ -43,7 +43,7 @@ class TrainingConfig:
 
 @dataclass(frozen=True)
 class Report:
-    """What one step did: the mean loss over its `tokens`, the norm of the gradient before clipping, and the rate."""
+    """Report of one step: the mean loss over its `tokens`, the norm of the gradient before clipping, and the rate."""
 
     step: int
     loss: float

@@ -1,4 +1,4 @@
-"""Whether Triton's kernels can run here, and what to do if not."""
+"""Availability of Triton's kernels, and what to do where they cannot run."""
 
 import importlib.util
 import os

@@ -1,4 +1,4 @@
-"""Which tiles a program visits: those in which a query sees a key, and among them those that need no test for it."""
+"""Ranges of the tiles that a program visits: those with a visible pair, and among them those that need no mask."""
 
 import triton.language as tl
 

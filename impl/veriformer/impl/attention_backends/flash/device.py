@@ -1,4 +1,4 @@
-"""What kernels, and the functions that they call, are made of."""
+"""Decorator of device functions, and arguments that kernels are not specialised for."""
 
 from typing import Any
 

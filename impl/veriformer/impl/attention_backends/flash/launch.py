@@ -19,7 +19,7 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Launch:
-    """One choice for each kernel that goes through tiles."""
+    """Tile sizes of each kernel that goes through tiles."""
 
     forward: Blocks
     to_queries: Blocks
@@ -28,7 +28,7 @@ class Launch:
 
     @classmethod
     def square(cls, side: int) -> "Launch":
-        """The same small tiles for all, as tests and the interpreter want them."""
+        """Return equal square tiles for all kernels, small as tests and the interpreter want them."""
         return cls(*[Blocks(side, side, 4, 1)] * 4)
 
 

@@ -1,4 +1,4 @@
-"""What becomes of a tile of products of queries and keys: scores, what is hidden, what dropout keeps.
+"""Scores of a tile of products of queries and keys: scaling, hidden pairs, dropout.
 
 `i` and `j` are positions of queries and keys shaped to broadcast, `[M, 1]` and `[1, N]` or the other way round, so that
 a tile and its transpose are treated alike. Scores are kept in base 2, multiplied by log2 e, since GPUs have an

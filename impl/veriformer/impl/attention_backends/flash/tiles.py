@@ -1,4 +1,4 @@
-"""How kernels read tiles of tensors, and multiply them.
+"""Loads and products of tiles in kernels.
 
 `WIDEN` stands for Triton's interpreter: it keeps bfloat16 as bit patterns, so there every tile becomes float32 as soon
 as it is read, and weights are not rounded before they are multiplied, as a GPU must round them to use its matrix units.
