@@ -186,7 +186,7 @@ def block(a):
 
 
 def heads(a):
-    """One head: its own columns of the weights of all heads."""
+    """Return the letters of a head: its own columns of the weights of all heads."""
     h, g = a["num_heads"], a["num_kv_heads"]
     own = {"W_i^Q": head(a["w_q"], h), "W_i^K": head(a["w_k"], g), "W_i^V": head(a["w_v"], g)}
     d_v = a["w_v"].shape[1] // g
@@ -529,7 +529,7 @@ BY_SLUG = {
 
 
 def drawn(slug, rng):
-    """One draw: the values of letters that are known by name, those of the table first."""
+    """Draw the values of letters that are known by name, those of the table first."""
     sample = EQUATIONS[DRAWN_AS.get(slug, slug)].sample
     a = sample(rng) if sample else {}
     own = BY_SLUG.get(slug, values(lambda _: {}))(a, slug)

@@ -161,7 +161,7 @@ def taken(xp, x):
 
 
 def numbers(x):
-    """How many numbers there are in arguments or results."""
+    """Return the number of floats in arguments or results."""
     if isinstance(x, dict):
         return sum(map(numbers, x.values()))
     if isinstance(x, (list, tuple)):

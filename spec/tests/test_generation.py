@@ -161,7 +161,7 @@ def test_top_k_keeps_exactly_k():
 
 
 def nucleus(row, p):
-    """One by one, from the most probable: stop as soon as the mass reaches p."""
+    """Return the nucleus: tokens from the most probable on, until their mass reaches p."""
     weights = [C.exp(C.mpf(z)) for z in row]
     chosen, mass = [], C.mpf(0)
     for k in sorted(range(len(row)), key=lambda k: (-row[k], k)):

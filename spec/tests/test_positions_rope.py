@@ -31,7 +31,7 @@ def angle(m, i, d, base=10000, scaling=None):
 
 
 def row_route(x, m, pairing, base=10000, scaling=None):
-    """One row, as complex numbers times e^{i angle}."""
+    """Rotate a row, as complex numbers times e^{i angle}."""
     d = len(x)
     out = [None] * d
     for i in range(d // 2):

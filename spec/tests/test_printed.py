@@ -1,4 +1,4 @@
-"""What is printed of an equation stands in a document, letter for letter, or is computed, or is listed as ours.
+"""Printed parts of equations: each stands in a document, letter for letter, or is computed, or is listed as ours.
 
 The quotations themselves are compared with the documents in `test_source_quotations`.
 """
@@ -52,7 +52,7 @@ def letters(latex):
 
 
 def quoted(equation):
-    """What is quoted of the lines that an equation names as its sources, and of those that it decides, in order."""
+    """Return the quotations of the lines that an equation names as its sources, and of those it decides, in order."""
     lines = {(s.document, s.line) for s in equation.sources}
     found = {
         (q.document, q.line, q.column, q.words)
@@ -189,7 +189,7 @@ NUMBERED = {
 
 @pytest.mark.parametrize(("name", "parameter"), sorted(NUMBERED))
 def test_defaults_are_those_of_the_contract(name, parameter):
-    """What is no operation of the contract has the default of an operation that has such an argument."""
+    """Check that functions outside the contract have the default of an operation that has such an argument."""
     operation = CONTRACT.get(name.removesuffix("_vjp"), {})
     shared = [of[parameter] for of in CONTRACT.values() if parameter in of]
     known = [operation[parameter]] if parameter in operation else shared

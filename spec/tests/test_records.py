@@ -23,7 +23,7 @@ def test_a_step_takes_its_name_and_claim_from_its_function():
 def test_a_step_of_another_name_says_so():
     @step("vjp")
     def _tanh_vjp():
-        """It is the derivative."""
+        """The vector-Jacobian product is the derivative."""
         yield 1, 2
 
     assert (_tanh_vjp.slug, _tanh_vjp.scope) == ("vjp", Scope.ALL)

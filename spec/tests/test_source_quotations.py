@@ -14,7 +14,7 @@ TEXTS = documents()
 
 
 def misquoted(quotation, text):
-    """What the document has in the place of a quotation, if it is not that."""
+    """Return the document's lines in the place of a quotation that differs from them; else an empty list."""
     lines = [text.split("\n")[n - 1] for n in quoted_lines(quotation)]
     lines[0] = lines[0][quotation.column - 1 :]
     words = quotation.words.split(LINE_END)

@@ -1,1 +1,1 @@
-"""What the mathematics says: formulas, their proofs, their oracles and their error bounds. Never imports torch."""
+"""Mathematics of the operations: formulas, proofs, oracles and error bounds. Never imports torch."""

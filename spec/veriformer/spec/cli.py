@@ -166,7 +166,7 @@ def spec(selections: tuple[str, ...], json_file: str | None, jobs: int | None, n
 )
 @click.option("--json", "as_json", is_flag=True, help="Print them as JSON instead.")
 def requirements(selections: tuple[str, ...], weight: str | None, as_json: bool) -> None:
-    """What is demanded of an implementation, and the bugs that demanding it catches.
+    """List the requirements on an implementation, and the bugs that demanding them catches.
 
     SELECT is a requirement (attention.causality), an operation (softmax), an equation number (24a, 20-23) or a glob
     (*.gradient). Without any, all requirements are listed, a line each; with some, each is told in full: its statement

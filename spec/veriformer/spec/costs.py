@@ -1,4 +1,4 @@
-"""What the operations cost, as SymPy expressions in the letters of the contract.
+"""Costs of the operations, as SymPy expressions in the letters of the contract.
 
 FLOPs count matrix products only, a multiplication and an addition as two, which is what torch's FlopCounterMode counts.
 Other operations count every elementwise addition, multiplication, division, comparison, root and transcendental as one.
@@ -189,7 +189,7 @@ ROWWISE = ("FLOPs", "other operations", "bytes", "peak extra bytes", "parameters
 
 
 def lazily(operation: str, names: tuple[str, ...] = ROWWISE) -> dict[str, Callable[[], Any]]:
-    """The same costs, each to be worked out when it is asked for: records are made without SymPy."""
+    """Return the costs of an operation, each to be worked out when it is asked for: records are made without SymPy."""
     return {name: partial(lambda name: of(operation)[name], name) for name in names}
 
 

@@ -1,4 +1,4 @@
-"""What a derivation shows besides its records: what a step starts from, one worked example, and the literature."""
+"""Parts of a derivation beside its records: premises of a step, one worked example, and the literature."""
 
 from __future__ import annotations
 

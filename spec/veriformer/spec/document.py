@@ -32,7 +32,7 @@ def document(equations: Sequence[Equation], verdicts: Verdicts | None = None) ->
 
 
 def decided(equations: Sequence[Equation]) -> tuple[source_coverage.Item, ...]:
-    """What these equations decide of all that the sources say; with all of them, everything."""
+    """Return the source statements that these equations decide; with all of them, everything."""
     return source_coverage.decided_by(equations, everything=len(equations) == len(registry.equations()))
 
 
@@ -107,12 +107,12 @@ def _erratum(x: Erratum) -> dict[str, Any]:
 
 
 def reach(step: Step, verdict: Verdict) -> str:
-    """What the verdict says and how far: the step's scope where it holds, or else that it does not."""
+    """Return the step's scope where it holds, else the status of the verdict."""
     return str(step.scope) if verdict.holds else verdict.status
 
 
 def reaches(steps: Iterable[Step], verdict_of: Callable[[Step], Verdict]) -> list[tuple[str, int]]:
-    """How many of the steps reach how far, the worst first."""
+    """Return the number of steps by reach, the worst first."""
     counts = Counter(reach(s, verdict_of(s)) for s in steps)
     return [(word, counts[word]) for word in _REACHES if counts[word]] or [("vacuous", 1)]
 

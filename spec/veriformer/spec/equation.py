@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Scope(StrEnum):
-    """How far a derivation step reaches."""
+    """Scope of a derivation step."""
 
     ALL = "proved for all n"
     ENUMERATED = "proved for small n"
@@ -43,7 +43,7 @@ class Symbol:
 
 @dataclass(frozen=True)
 class Assumption:
-    """What a statement needs to be true, in words, and as a predicate over a sample of the equation's arguments."""
+    """Condition of a statement, in words, and as a predicate over a sample of the equation's arguments."""
 
     text: str
     holds: Callable[[Mapping[str, Any]], bool]
@@ -54,7 +54,7 @@ Identities = Iterable[tuple[Any, Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One step of a derivation: a claim, and the identities of SymPy expressions (left, right) that make it up.
+    """Step of a derivation: a claim, and the identities of SymPy expressions (left, right) that make it up.
 
     `step` makes one of a function.
     """
@@ -87,7 +87,7 @@ def _name(function: Callable[[], Any]) -> str:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a counterexample found: at this point the statement as printed says one thing, and another is true.
+    """Evidence of a counterexample: at this point the statement as printed says one thing, and another is true.
 
     letters, values: those of the correction, with which its formulas are read (`proofs.latex_reader.stated`).
     """
@@ -100,14 +100,14 @@ class Evidence:
 
     @property
     def refutes(self) -> bool:
-        """Whether the counterexample still is one."""
+        """True if the counterexample still is one."""
         return bool(self.claimed != self.actual)
 
     def __str__(self) -> str:
         return self.told("the truth is")
 
     def told(self, other: str) -> str:
-        """The same in words, with how the other value is introduced."""
+        """Describe the evidence, with the words that introduce the other value."""
         return f"{self.point}: the statement gives {_words(self.claimed)}, {other} {_words(self.actual)}"
 
 

@@ -1,4 +1,4 @@
-"""How far the steps reach that run a formula: which of them hold it against something else, and for which sizes."""
+"""Reach of the steps that run a formula: which of them hold it against something else, and for which sizes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MATHEMATICS_IN = "veriformer.spec."
 
 
 def formula_reach(equation: Equation, verdicts: Verdicts) -> Scope | None:
-    """How far the steps reach that run the equation's formula, or its pullback where the statement is a gradient.
+    """Return the reach of the steps that run the equation's formula, or its pullback where the statement is a gradient.
 
     None where no step runs it.
     """
@@ -23,7 +23,7 @@ def formula_reach(equation: Equation, verdicts: Verdicts) -> Scope | None:
 
 
 def reach_of(function: Any, equations: Iterable[Equation], verdicts: Verdicts) -> Scope | None:
-    """How far the steps of these equations reach that run a function.
+    """Return the reach of the steps of these equations that run a function.
 
     For all n is only what computed one side of a proved identity on arrays of any length, and not the other side: that
     a step names the function says nothing. Single numbers are a small size, whatever the scope of the step.

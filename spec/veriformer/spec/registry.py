@@ -160,5 +160,5 @@ def _numbered(low: tuple[int, str], high: tuple[int, str]) -> list[Equation]:
 
 
 def _within(number: tuple[int, str] | None, low: tuple[int, str], high: tuple[int, str]) -> bool:
-    """Whether low ≤ number ≤ high, where a bound without a letter means all letters of its number."""
+    """Return whether low ≤ number ≤ high, where a bound without a letter means all letters of its number."""
     return number is not None and low <= number and (number <= high or (number[0] == high[0] and not high[1]))

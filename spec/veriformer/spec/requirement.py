@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """How a requirement is known to hold: what kind of evidence a violation is."""
+    """Kind of evidence that a violation of a requirement is."""
 
     CONTRACT = "contract"  # shapes, dtypes, purity, layout
     EQUATION = "equation"  # equality with the printed formula
@@ -48,7 +48,7 @@ OF_REQUIREMENTS = tuple(weight for weight in Weight if weight is not Weight.WEAK
 
 @dataclass(frozen=True, kw_only=True)
 class Requirement:
-    """What is demanded, of which operation, and why anyone should care.
+    """Requirement on an operation, with its evidence, weight and precedents.
 
     slug: permanent name, ``operation.law`` such as ``attention.causality``.
     operation: a name of the operations contract.

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 MOST = 5
-"""So many names are listed at most."""
+"""Maximum number of listed names."""
 
 _SUGGESTED = 3
 

@@ -71,7 +71,7 @@ def _counted(things: Sequence[Any], word: str) -> str:
 
 
 def _formulas(equations: Sequence[Equation], verdicts: Verdicts) -> Iterator[str]:
-    """How many formulas, and gradients of formulas, a step runs, and how far that step reaches."""
+    """Yield the number of formulas, and of gradients of formulas, that steps run, by the reach of those steps."""
     for numbered, words in ((True, "numbered equations"), (False, "equations without a number")):
         chosen = [e for e in equations if bool(e.number) is numbered and e.formula]
         if reached := {e.label: formula_reach(e, verdicts) for e in chosen}:

@@ -1,4 +1,4 @@
-"""One formula, four arithmetics: to prove it, to evaluate it exactly, to sample it, and to bound its rounding."""
+"""Four arithmetics for each formula: to prove it, to evaluate it exactly, to sample it, and to bound its rounding."""
 
 from veriformer.spec.arithmetic.exact import Exact
 from veriformer.spec.arithmetic.float import Float

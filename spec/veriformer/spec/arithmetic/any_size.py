@@ -93,11 +93,11 @@ class AnySize:
         return _reshape(self, (self.size,))
 
     def astype(self, dtype: Any) -> AnySize:
-        """The same entries: an indicator is a number already."""
+        """Change the dtype alone: an indicator is a number already."""
         return replace(self, dtype=np.dtype(dtype))
 
     def any(self, axis: int, keepdims: bool = False) -> AnySize:
-        """Whether an entry along the axis is 1; of an axis of any size there is at least one."""
+        """Return whether an entry along the axis is 1; an axis of any size has at least one entry."""
         from veriformer.spec.arithmetic.indicators import Some, summed
 
         return self._reduced(lambda term, j, n: Some(summed(term, j, n)) if term.has(j) else term, axis, keepdims)
@@ -288,7 +288,7 @@ def _pieces(old: list[Size], new: list[Size]) -> Iterator[tuple[int, Callable[[l
     from veriformer.spec.arithmetic.indicators import Block, Place, Within
 
     def cut(at: list[Any], sizes: list[Size]) -> list[Any]:
-        """One new index into several old axes."""
+        """Return the indices into several old axes for one new index."""
         (c,) = at
         found: list[Any] = []
         for n in reversed(sizes[1:]):
@@ -322,7 +322,7 @@ def _pieces(old: list[Size], new: list[Size]) -> Iterator[tuple[int, Callable[[l
 
 
 def _leading(sizes: list[Size], one: list[Size]) -> int:
-    """How many of the sizes, from the first, make the first size of `one` together; 0 where none do."""
+    """Return the number of sizes, from the first, whose product is the first size of `one`; 0 where none is."""
     products = accumulate(sizes, operator.mul)
     return next((k for k, n in enumerate(products, 1) if one and n == one[0]), 0)
 

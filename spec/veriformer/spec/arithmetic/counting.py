@@ -18,7 +18,7 @@ class Counting(Float):
         self.flops = 0
         self.others = 0
         self.reduced: list[int] = []
-        """How many numbers each sum and each maximum gave."""
+        """Number of results of each sum and each maximum."""
 
     def apply(self, operation: str, /, *operands: Any, **options: Any) -> Any:
         """Carry out an operation, and count it."""

@@ -50,7 +50,7 @@ class Some(_Indicator):
         return sp.S.Zero if total.is_zero else None
 
     def follows_from(self, fact: Any) -> bool:
-        """Whether the fact that this indicator is 1 is one of those that the sum is over."""
+        """Return whether the fact that this indicator is 1 is among those that the sum is over."""
         (total,) = self.args
         if not isinstance(total, sp.Sum) or len(total.limits) != 1:
             return False
@@ -109,7 +109,7 @@ class Within(sp.Function):  # type: ignore[misc]
 
 
 def _multiple(width: Any, d: Any) -> Any:
-    """How many blocks of d entries make one of this width, where that is a whole number for all sizes; else None."""
+    """Return the number of blocks of d entries in this width, if it is a whole number for all sizes; else None."""
     several = sp.sympify(width) / d
     return several if several.is_integer else None
 

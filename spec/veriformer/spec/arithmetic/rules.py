@@ -1,4 +1,4 @@
-"""How each operation carries, and adds to, the error of its operands: the rules of running error analysis.
+"""Rules of running error analysis: the error that each operation carries over from its operands, and adds.
 
 Notation: v is the oracle's value and e its bound, |x̂ − v| ≤ e for the x̂ of any correct implementation; y is the
 magnitude |v| of the result. An operation f gives x̂ = f(â, b̂)(1 + δ) + ε with |δ| ≤ u and |ε| ≤ η/2, so that with
@@ -43,7 +43,7 @@ class Bounded(Protocol):
 
 @dataclass(frozen=True)
 class RoundingModel:
-    """What an implementation may lose: relatively u, absolutely by underflow, everything beyond `largest`.
+    """Rounding errors that an implementation may make: relatively u, absolutely by underflow, any beyond `largest`.
 
     `vanished` is how many times as much a power of e may lose by underflow, since its exponent may have been lowered
     and its result raised again. `flush` is what adding loses where subnormal results become zero, else 0. `ulps` holds
@@ -184,7 +184,7 @@ def _least(x: Bounded) -> Reals:
 
 
 def _grown(c: RoundingModel, n: int) -> float:
-    """What n roundings make of an error that an operand brings."""
+    """Return the factor by which n roundings may enlarge the error of an operand: (1 + n u) · INFLATION."""
     return (1.0 + n * c.u) * INFLATION
 
 

@@ -1,4 +1,4 @@
-"""What a correct implementation may lose in an operation whose result is not the nearest number.
+"""Error bounds, in ulps, of operations whose correct results need not be the nearest numbers.
 
 An ulp of a result y is at most 2 u |y|, and is the smallest subnormal where y is subnormal.
 """

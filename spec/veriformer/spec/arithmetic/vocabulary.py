@@ -85,7 +85,7 @@ class Array:
 
 
 class Arithmetic(ABC):
-    """What a formula may ask of its first argument `xp`.
+    """Vocabulary of a formula's first argument `xp`.
 
     The vocabulary stands here once. An arithmetic gives it meaning by saying how numbers become arrays (`asarray`),
     what each computing operation does (`apply`, by the operation's name), and which parts of an array move together
@@ -94,7 +94,7 @@ class Arithmetic(ABC):
     """
 
     of_symbols = False
-    """Whether values are expressions, in which constants such as π stand for themselves."""
+    """True if values are expressions, in which constants such as π stand for themselves."""
 
     @abstractmethod
     def asarray(self, x: Any) -> Any:
@@ -177,7 +177,7 @@ class Arithmetic(ABC):
         return self.rearrange(lambda p: np.swapaxes(p, i, j), x)
 
     def reshape(self, x: Any, shape: Sequence[int]) -> Any:
-        """The same entries in the same row-major order under another shape."""
+        """Reshape, with the entries in row-major order."""
         return self.rearrange(lambda p: np.reshape(p, tuple(shape)), x)
 
     def broadcast_to(self, x: Any, shape: Sequence[int]) -> Any:

@@ -73,7 +73,7 @@ def attention_vjp(
 
 @dataclass(frozen=True)
 class _Trace:
-    """What the backward pass needs of the forward pass; q, k and v without the rows that play no part."""
+    """Intermediate results of the forward pass for the backward pass; q, k and v without the rows that play no part."""
 
     q: Any
     k: Any

@@ -146,7 +146,9 @@ def _vjp() -> Identities:
 
 @step()
 def _any_vjp() -> Identities:
-    """So it is for all sizes and any number of heads that share keys, without options, as SymPy derives it."""
+    """The vector-Jacobian product is the derivative that SymPy takes, for all sizes and any number of heads that share
+    keys, without options.
+    """
     B, G, r, n, m, d_k, d_v = map(dimension, ["B", "G", "r", "n", "m", "d_k", "d_v"])
     arguments = {"q": (B, G * r, n, d_k), "k": (B, G, m, d_k), "v": (B, G, m, d_v)}
     h, s = index("h s")

@@ -1,4 +1,4 @@
-"""Who may see whom: causal masks, windows and boolean masks, and the softmax over what is visible (equation 24a)."""
+"""Masked softmax: causal masks, windows and boolean masks, and the softmax over visible keys (equation 24a)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may see whom: causal masks, windows and boolean masks (equation 24a)."""
+"""Masked attention: causal masks, windows and boolean masks (equation 24a)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _sums_to_one() -> Identities:
 
 @step()
 def _any_length() -> Identities:
-    """What is computed is softmax over the visible keys, and 0 at hidden ones, for all sizes and any mask b that lets
+    """The formula computes softmax over the visible keys, and 0 at hidden ones, for all sizes and any mask b that lets
     the row see something; a row whose keys are all hidden is 0 throughout.
     """
     xp, (i, j), n_q, n_k = AnyLength(), index("i j"), dimension("n_q"), dimension("n_k")
@@ -135,7 +135,7 @@ def _vjp() -> Identities:
 
 @step()
 def _any_vjp() -> Identities:
-    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
     m, n = map(dimension, "mn")
     yield from pullbacks(masked_softmax, masked_softmax_vjp, {"s": (m, n), "see": mask("b", m, n)})
 

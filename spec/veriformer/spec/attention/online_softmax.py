@@ -25,7 +25,7 @@ from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
 class State(NamedTuple):
-    """What a part of the keys has contributed to each row: m [..., n_q, 1], l [..., n_q, 1], o [..., n_q, d_v]."""
+    """State of a part of the keys for each row: m [..., n_q, 1], l [..., n_q, 1], o [..., n_q, d_v]."""
 
     m: Any
     l: Any
@@ -87,7 +87,7 @@ def _scalars(state: State) -> list[Any]:
 
 
 def _unshifted(state: State) -> list[Any]:
-    """What the state stands for: l e^m = Σ e^s, and o e^m = Σ e^s v."""
+    """Return the sums that the state represents: l e^m = Σ e^s, and o e^m = Σ e^s v."""
     m, l, o = _scalars(state)
     return [l * sp.exp(m), o * sp.exp(m)]
 
@@ -170,7 +170,7 @@ def _over_keys(start: Any, size: Any, value: Any) -> Any:
 
 @step()
 def _any_length() -> Identities:
-    """What is computed part by part is softmax over all keys, for two and for three parts of any sizes. More parts are
+    """The computation part by part is softmax over all keys, for two and for three parts of any sizes. More parts are
     the induction above.
     """
     xp, (i, c), v = AnyLength(), index("i c"), vector("v")

@@ -27,7 +27,7 @@ def _scores(j: Any, query: Any = None) -> Any:
 
 
 def _output(query: Any = None, extra: Any = None) -> Any:
-    """One row of the output, over any number of keys of any width; `extra` is one more key's (score, value)."""
+    """Return a row of the output, over any number of keys of any width; `extra` is a further key's (score, value)."""
     j, n = sp.Dummy("j", integer=True), dimension("n")
     e = sp.exp(_scores(j, query))
     top, bottom = symbolic_sum(e * vector("v")[j], j, n), symbolic_sum(e, j, n)
@@ -43,7 +43,7 @@ def _printed(q: Any, k: Any, v: Any) -> Any:
 
 @step()
 def _any_length() -> Identities:
-    """What is computed is the statement, for all sizes: any number of texts, queries and keys, of any widths, and r
+    """The formula computes the statement, for all sizes: any number of texts, queries and keys, of any widths, and r
     query heads for each of G key heads. Head (g, s) is the s-th of those that read key head g; any number may stand in
     place of the largest score, as the letter does.
     """
@@ -98,7 +98,7 @@ def _any_options() -> Identities:
 
 @step(scope=Scope.ENUMERATED, detail="(n_q, n_k, d_k, d_v) of (1, 1, 1, 1), (2, 3, 2, 1), (1, 2, 3, 2)")
 def _formula() -> Identities:
-    """What is computed is the statement, row by row equations 20 to 22 with the scores over the root."""
+    """The formula computes the statement, row by row equations 20 to 22 with the scores over the root."""
     for n_q, n_k, d_k, d_v in ((1, 1, 1, 1), (2, 3, 2, 1), (1, 2, 3, 2)):
         xp = TowerArithmetic()
         q, k, v = xp.symbols("q", 1, 1, n_q, d_k), xp.symbols("k", 1, 1, n_k, d_k), xp.symbols("v", 1, 1, n_k, d_v)
@@ -140,7 +140,7 @@ def _repeated_keys() -> Identities:
 
 @step()
 def _average_key() -> Identities:
-    """One more key whose value is the output already leaves the output as it is, however similar it is."""
+    """A further key whose value is the output already leaves the output as it is, however similar it is."""
     # A key whose value is the output already does not move it, however similar it is.
     yield _output(extra=(real("s"), _output())), _output()
 

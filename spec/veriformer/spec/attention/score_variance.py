@@ -88,8 +88,8 @@ def _variance_of_products(outcomes: Iterable[tuple[int, ...]]) -> Fraction:
 
 @step()
 def _any_width() -> Identities:
-    r"""What is computed is $d_k \sigma^4$ for queries and keys of one deviation, for every width, and what is shown
-    above for any means and deviations.
+    r"""The formula computes $d_k \sigma^4$ for queries and keys of one deviation, for every width, and the variance
+    shown above for any means and deviations.
     """
     xp, d, (sigma, tau), (mu, nu) = AnyLength(), dimension("d"), positive("sigma tau"), real("mu nu")
     yield computed(score_variance, xp, d, sigma, sigma).then(entry()), d * sigma**4

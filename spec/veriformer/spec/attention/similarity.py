@@ -107,7 +107,7 @@ def _scores_adjoint() -> Identities:
 
 @step("any-vjp")
 def _any_scores_vjp() -> Identities:
-    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
     B, m, n, d = map(dimension, "Bmnd")
     yield from pullbacks(similarity, similarity_vjp, {"q": (B, m, d), "k": (B, n, d)})
 
@@ -170,14 +170,14 @@ def _aggregate_adjoint() -> Identities:
 
 @step("any-vjp")
 def _any_aggregate_vjp() -> Identities:
-    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
     B, m, n, d = map(dimension, "Bmnd")
     yield from pullbacks(aggregate, aggregate_vjp, {"w": (B, m, n), "v": (B, n, d)})
 
 
 @step()
 def _any_scores() -> Identities:
-    """What is computed is the statement, for all numbers of queries and keys and every width."""
+    """The formula computes the statement, for all numbers of queries and keys and every width."""
     xp, (r, i) = AnyLength(), index("r i")
     q, k = xp.array("q", dimension("m"), dimension("d")), xp.array("k", dimension("n"), dimension("d"))
     yield (
@@ -188,7 +188,7 @@ def _any_scores() -> Identities:
 
 @step()
 def _any_sum() -> Identities:
-    """What is computed is the statement, for all sizes."""
+    """The formula computes the statement, for all sizes."""
     xp, (r, e) = AnyLength(), index("r e")
     weights, v = xp.array("a", dimension("m"), dimension("n")), xp.array("v", dimension("n"), dimension("e"))
     terms = lambda j: vector("a")[r, j] * vector("v")[j, e]  # noqa: E731

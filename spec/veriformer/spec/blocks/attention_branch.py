@@ -60,8 +60,8 @@ def _pullback() -> Identities:
 
 @step()
 def _any_length() -> Identities:
-    r"""What is computed is $\mathbf{x} + \text{MultiHeadAttn}(\mathbf{h}_1, \mathbf{h}_1, \mathbf{h}_1)$ with letters
-    h for what the norm computes of x, and that is LayerNorm(x), for all sizes and any number of heads.
+    r"""The formula computes $\mathbf{x} + \text{MultiHeadAttn}(\mathbf{h}_1, \mathbf{h}_1, \mathbf{h}_1)$ with letters
+    h for the norm's result on x, and that is LayerNorm(x), for all sizes and any number of heads.
     """
     block, x = AnyBlock(), vector("x")
     b, i, a = block.b, block.i, block.a

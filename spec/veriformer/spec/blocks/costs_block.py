@@ -1,4 +1,4 @@
-"""What a block costs: its parameters and its operations (documents 002, section 7.1, and 003, sections 9 and 11)."""
+"""Costs of a block: its parameters and its operations (documents 002, section 7.1, and 003, sections 9 and 11)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ COSTS = {"parameters": block_parameters, "FLOPs": block_flops, "other operations
 
 
 def usual(cost: Any) -> Any:
-    """One text of n tokens read by n_q = n_k = n queries, H heads of width d / H, and a network of 4 d."""
+    """Return the cost for a text of n tokens read by n_q = n_k = n queries, H heads of width d / H, and a network of 4
+    d.
+    """
     n, d, heads = costs.symbol("n"), costs.symbol("d"), costs.symbol("H")
     sizes = {"B": 1, "G": heads, "n_q": n, "n_k": n, "d_k": d / heads, "d_v": d / heads, "f": 4 * d}
     return sp.expand(cost.subs({costs.symbol(name): size for name, size in sizes.items()}, simultaneous=True))

@@ -1,4 +1,4 @@
-"""What a whole model costs: L blocks of width d over a vocabulary of V, its table tied to the head (003, 4 and 9).
+"""Costs of a whole model: L blocks of width d over a vocabulary of V, its table tied to the head (003, 4 and 9).
 
 Heads of width d / H, a network of 4 d, one text of n tokens, w bytes per element, a table of c learned positions.
 """
@@ -43,7 +43,7 @@ def forward_flops() -> Any:
 
 
 def causal_flops() -> Any:
-    """The same where scores that a causal mask hides are left out: n (n + 1) / 2 pairs instead of n²."""
+    """Return the forward FLOPs without scores that a causal mask hides: n (n + 1) / 2 pairs instead of n²."""
     layers, d, n = _letters("L d n")
     return sp.expand(forward_flops() - layers * 4 * d * (n**2 - n * (n + 1) / 2))
 
@@ -54,7 +54,7 @@ def training_flops() -> Any:
 
 
 def step_flops() -> Any:
-    """One new token, the n-th, with a cache of the others."""
+    """Return the FLOPs for a new token, the n-th, with a cache of the others."""
     v, layers, d, n = _letters("V L d n")
     return layers * (24 * d**2 + 4 * n * d) + 2 * d * v
 
@@ -72,7 +72,8 @@ def step_bytes() -> Any:
 
 
 def kept_bytes() -> Any:
-    """What the backward pass of a block needs: 16 d numbers a token, and scores and weights as printed.
+    """Return the bytes that the backward pass of a block needs: 16 d numbers a token, and scores and weights as
+    printed.
 
     Two inputs of norms, what the norms gave, queries, keys, values, the heads' output, and the network's hidden layer
     before and after its activation: d (2 + 2 + 3 + 1 + 4 + 4).
@@ -82,7 +83,7 @@ def kept_bytes() -> Any:
 
 
 def training_peak() -> Any:
-    """What all blocks keep, and the logits with their gradient."""
+    """Return the peak bytes of training: all that the blocks keep, and the logits with their gradient."""
     v, layers, n, w = _letters("V L n w")
     return layers * kept_bytes() + 2 * w * n * v
 

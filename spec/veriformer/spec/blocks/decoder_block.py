@@ -47,7 +47,7 @@ def decoder_block(
 
 
 class _Decoder(Case):
-    """One token of a decoder that looks at two of an encoder."""
+    """Decoder case: a token that looks at two of an encoder."""
 
     def __init__(self, d: int) -> None:
         super().__init__(1, d, 1)
@@ -67,7 +67,7 @@ class _Decoder(Case):
 
 @step(scope=Scope.ENUMERATED, detail="one token, two tokens of context, width 1")
 def _formula() -> Identities:
-    """What is computed are the three sublayers in the printed order; the context is not normalised again."""
+    """The formula computes the three sublayers in the printed order; the context is not normalised again."""
     # A network of its own features would multiply the size of every expression that the norm before it has.
     case = _Decoder(1)
     y = decoder_block(case.xp, case.x, case.context, case.params, case.cross, activation="relu", **case.options)
@@ -109,8 +109,8 @@ def _more_weights() -> Identities:
 
 @step()
 def _more_operations() -> Identities:
-    """It also adds $4 n d^2 + 4 m d^2$ FLOPs of projections, for n tokens that look at m of the context, and $4 n m d$
-    for scores and values.
+    """Cross-attention also adds $4 n d^2 + 4 m d^2$ FLOPs of projections, for n tokens that look at m of the context,
+    and $4 n m d$ for scores and values.
     """
     d, heads, n, m = (costs.symbol(name) for name in ("d", "H", "n_q", "n_k"))
     full = {"B": 1, "G": heads, "d_k": d / heads, "d_v": d / heads}
@@ -121,12 +121,14 @@ def _more_operations() -> Identities:
 
 
 def _flops() -> Any:
-    """Those of a block over n_q tokens, and attention with its projections over n_k tokens of the context."""
+    """Return the FLOPs of a block over n_q tokens, and of attention with its projections over n_k tokens of the
+    context.
+    """
     return block_flops().subs(costs.symbol("n_k"), costs.symbol("n_q")) + heads_flops()
 
 
 def _parameters() -> Any:
-    """Those of a block, and the projections and the norm of the middle sublayer."""
+    """Return the parameters of a block, and of the projections and the norm of the middle sublayer."""
     return block_parameters() + weight_count() + 2 * costs.symbol("d")
 
 

@@ -22,7 +22,7 @@ def normalised(x: Raw, weight: Raw, bias: Raw, eps: Any) -> Raw:
 
 
 class Case:
-    """One text of symbols with a block of one head, of the given sizes."""
+    """Symbolic text with a block of one head, of the given sizes."""
 
     def __init__(self, n: int, d: int, inner: int) -> None:
         self.xp = xp = TowerArithmetic()
@@ -40,7 +40,7 @@ class Case:
         return {"num_heads": 1, "eps": self.eps}
 
     def without(self, *names: str) -> Case:
-        """The same case with these parameters at zero."""
+        """Set these parameters to zero, and return the case."""
         self.params |= {name: self.xp.asarray(0 * self.params[name].value) for name in names}
         return self
 

@@ -82,9 +82,9 @@ def splits(n: int) -> Iterator[list[int]]:
 
 @step()
 def _hidden_token() -> Identities:
-    """One more key moves a query's output by $b_{n+1}$ times a bounded term: a key that it does not see, $b_{n+1} = 0$,
-    might as well not be there. By induction so for any number of later tokens: row i of the full causal computation is
-    attention over the first i keys, which is what the cache holds when row i is computed. As the order of keys means
+    """A further key moves a query's output by $b_{n+1}$ times a bounded term: a key that it does not see, $b_{n+1} =
+    0$, might as well not be there. By induction so for any number of later tokens: row i of the full causal computation
+    is attention over the first i keys, which is what the cache holds when row i is computed. As the order of keys means
     nothing (23), keys that a window has left behind may go too.
     """
     # Visible keys have b = 1, hidden ones b = 0; the keys are n, and then one more.
@@ -100,7 +100,7 @@ def _hidden_token() -> Identities:
 
 @step()
 def _any_length() -> Identities:
-    """What is computed is the statement, for any number of cached and of new tokens, of texts, and of heads that share
+    """The formula computes the statement, for any number of cached and of new tokens, of texts, and of heads that share
     their keys: new query i attends to every row of the cache and to the new rows up to its own. Head (g, s) is the s-th
     of those that read key head g.
     """
@@ -185,7 +185,7 @@ def _vjp() -> Identities:
 
 
 def decode_flops() -> Any:
-    """One new query per head over n_k keys: 2 B H n_k (d_k + d_v)."""
+    """Return the FLOPs for a new query per head over n_k keys: 2 B H n_k (d_k + d_v)."""
     return costs.attention_flops().subs(costs.symbol("n_q"), 1)
 
 

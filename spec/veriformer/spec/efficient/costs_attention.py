@@ -12,7 +12,7 @@ from veriformer.spec.proofs.indexed import index, symbolic_sum
 
 
 def square(cost: Any, heads: Any = 1) -> Any:
-    """One text of n tokens with `heads` heads of width d / heads."""
+    """Return the cost for a text of n tokens with `heads` heads of width d / heads."""
     n, d = costs.symbol("n"), costs.symbol("d")
     sizes = {"B": 1, "H": heads, "G": heads, "n_q": n, "n_k": n, "d_k": d / heads, "d_v": d / heads}
     return cost.subs({costs.symbol(name): size for name, size in sizes.items()}, simultaneous=True)

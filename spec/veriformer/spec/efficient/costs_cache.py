@@ -1,4 +1,4 @@
-"""What a cache costs and saves over a text (documents 000, sections 10.3 and 10.4, and 003, section 10).
+"""Costs and savings of a cache over a text (documents 000, sections 10.3 and 10.4, and 003, section 10).
 
 One token is generated per step; t tokens are there, of width d, in a block with a network of 4 d. Without a cache a
 step computes all t tokens again, every pair of them, as the documents count.
@@ -42,7 +42,7 @@ def _at_length(cost: Any) -> Any:
 
 
 def _one_token(cost: Any) -> Any:
-    """One query, whose own key and value alone are projected, over t keys in H heads of width d / H."""
+    """Return the cost of a query, its own key and value alone projected, over t keys in H heads of width d / H."""
     t, d, heads = costs.symbol("t"), costs.symbol("d"), costs.symbol("H")
     own = {"B": 1, "G": heads, "n_q": 1, "d_k": d / heads, "d_v": d / heads, "f": 4 * d}
     sizes = {costs.symbol(name): size for name, size in own.items()}
@@ -64,7 +64,7 @@ def _steps() -> Identities:
 
 @step()
 def _speedup() -> Identities:
-    """That is t times fewer, exactly, and so it is for the whole block with its network."""
+    """With a cache a step takes t times fewer FLOPs, exactly, and so it is for the whole block with its network."""
     t = costs.symbol("t")
     yield without_cache() / with_cache(), t
     yield _at_length(usual(block_flops())) / _one_token(block_flops()), t

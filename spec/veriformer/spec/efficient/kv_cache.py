@@ -69,7 +69,7 @@ def cache_reorder(xp: Any, cache: Cache, index: NDArray[np.int64]) -> Cache:
 
 
 def cache_reset(cache: Cache) -> Cache:
-    """The same cache without tokens."""
+    """Return the cache without its tokens."""
     return cache._replace(k=cache.k[:, :, :0], v=cache.v[:, :, :0], length=0)
 
 
@@ -101,8 +101,8 @@ def _appended_rows(which: int) -> Identities:
 
 @step()
 def _any_keys() -> Identities:
-    """What is computed is the statement, for any number of texts and heads, of cached keys and of new ones; of tokens
-    there are then as many more.
+    """The formula computes the statement, for any number of texts and heads, of cached keys and of new ones; the number
+    of tokens grows by that of the new keys.
     """
     yield from _appended_rows(1)
     xp, m, r = AnyLength(), dimension("m"), dimension("r")
@@ -111,7 +111,7 @@ def _any_keys() -> Identities:
 
 @step()
 def _any_values() -> Identities:
-    """What is computed is the statement, for any number of texts and heads, of cached values and of new ones."""
+    """The formula computes the statement, for any number of texts and heads, of cached values and of new ones."""
     yield from _appended_rows(2)
 
 

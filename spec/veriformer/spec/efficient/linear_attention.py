@@ -41,7 +41,7 @@ FEATURE_MAPS = {
     "elu+1": Feature(elu_plus_one, elu_plus_one_slope),
     "elu, +1": Feature(elu_then_one, elu_then_one_slope),
 }
-"""One map in two forms, equal over the reals; the second is how it is usually computed."""
+"""Feature map in two forms, equal over the reals; the second is how it is usually computed."""
 
 
 def linear_attention(xp: Any, q: Any, k: Any, v: Any, *, feature_map: str = "elu+1", is_causal: bool = False) -> Any:
@@ -72,14 +72,14 @@ def linear_attention_vjp(
 
 
 class State(NamedTuple):
-    """What the causal form remembers of all keys so far: S = Σ φ(k)ᵀ v [B, H, d, d_v] and z = Σ φ(k) [B, H, d, 1]."""
+    """State of the causal form, over all keys so far: S = Σ φ(k)ᵀ v [B, H, d, d_v] and z = Σ φ(k) [B, H, d, 1]."""
 
     s: Any
     z: Any
 
 
 def linear_step(xp: Any, state: State, q: Any, k: Any, v: Any, *, feature_map: str = "elu+1") -> tuple[Any, State]:
-    """One token, q and k [B, H, 1, d] and v [B, H, 1, d_v]: S ← S + φ(k)ᵀ v, z ← z + φ(k), o = φ(q) S / φ(q) z."""
+    """Take a token, q and k [B, H, 1, d] and v [B, H, 1, d_v]: S ← S + φ(k)ᵀ v, z ← z + φ(k), o = φ(q) S / φ(q) z."""
     phi = FEATURE_MAPS[feature_map].function
     column = xp.swapaxes(phi(xp, k), -1, -2)
     state = State(state.s + xp.matmul(column, v), state.z + column)

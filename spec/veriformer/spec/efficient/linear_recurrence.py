@@ -63,8 +63,8 @@ def _weights() -> Identities:
 
 @step()
 def _recurrence() -> Identities:
-    r"""One more key adds $\phi(k)^T v$ to S and $\phi(k)$ to z, for any number of keys: the causal form is a recurrence
-    whose state does not grow.
+    r"""A further key adds $\phi(k)^T v$ to S and $\phi(k)$ to z, for any number of keys: the causal form is a
+    recurrence whose state does not grow.
     """
     f, g, v, n = vector("f"), vector("g"), vector("v"), dimension("n")
     s_next = _over("c", lambda c: f[c] * (_over("j", lambda j: g[j, c] * v[j]) + g[n + 1, c] * v[n + 1]))
@@ -110,7 +110,7 @@ def _any_phi(x: Any) -> Any:
 
 @step()
 def _any_length() -> Identities:
-    r"""What is computed is the statement, for all sizes and both forms of $\phi$; causally the sums run over the keys
+    r"""The formula computes the statement, for all sizes and both forms of $\phi$; causally the sums run over the keys
     $j \le i + m$ that query i sees, where there are m keys more than queries.
     """
     (b, h, i, e), (q, k, v) = index("b h i e"), map(vector, "qkv")
@@ -203,8 +203,8 @@ def _square(cost: Any) -> Any:
 
 @step()
 def _operations() -> Identities:
-    r"""It takes $4 n d^2 + 2 n d$ FLOPs against $4 n^2 d$: fewer as soon as $n > d + \frac{1}{2}$, that is for $d <
-    n$.
+    r"""Linear attention takes $4 n d^2 + 2 n d$ FLOPs against $4 n^2 d$: fewer as soon as $n > d + \frac{1}{2}$, that
+    is for $d < n$.
     """
     n, d = costs.symbol("n"), costs.symbol("d")
     yield _square(linear_flops()), 4 * n * d**2 + 2 * n * d

@@ -174,7 +174,7 @@ def _greedy_is_not_best() -> Identities:
 
 @step()
 def _longer_is_never_likelier() -> Identities:
-    r"""One token more adds $\log p_{n+1} \le 0$ to the sum: without a penalty, a text never scores above its own
+    r"""Each further token adds $\log p_{n+1} \le 0$ to the sum: without a penalty, a text never scores above its own
     beginning, which favours short ones.
     """
     # x_t = −log p_t is not negative.

@@ -23,6 +23,6 @@ def highest(x: Any) -> NDArray[np.int64]:
 
 
 def ranks(x: Any) -> NDArray[np.int64]:
-    """How many entries of the last axis come before each: 0 for the largest, the lower index first of equals."""
+    """Return the rank of each entry along the last axis: 0 for the largest, the lower index first of equals."""
     order = np.argsort(-exact_values(x), axis=-1, kind="stable")
     return np.asarray(np.argsort(order, axis=-1), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""What a choice of tokens costs: N rows of d logits each, w bytes per element, in comparisons where nothing is added.
+"""Costs of choosing tokens: N rows of d logits each, w bytes per element, in comparisons where nothing is added.
 
 A beam keeps b hypotheses for T rounds over a vocabulary of V; calibration has M bins.
 """
@@ -28,7 +28,9 @@ def _bytes(arrays: int) -> Callable[[], Any]:
 
 
 def temperature_costs() -> Costs:
-    """Those of softmax and one division more, each worked out when it is asked for: records are made without SymPy."""
+    """Return the costs of softmax and one division, each worked out when it is asked for: records are made without
+    SymPy.
+    """
     return {name: partial(lambda name: rowwise(6, kept=2)[name], name) for name in ROWWISE}
 
 

@@ -31,7 +31,7 @@ def expected_calibration_error(xp: Any, probs: Any, target: NDArray[np.int64], *
 
 
 def _bins(xp: Any, confidence: Any, num_bins: int) -> NDArray[np.int64]:
-    """How many inner edges lie strictly below each confidence."""
+    """Return the bin of each confidence: the number of inner edges strictly below it."""
     inner = exact_values(xp.asarray(np.arange(1, num_bins) / num_bins))
     below = np.asarray(inner < exact_values(confidence)[:, None], dtype=bool)
     return np.asarray(below.sum(axis=-1), dtype=np.int64)
@@ -86,7 +86,7 @@ def _printed(samples: tuple[tuple[int, int], ...], bins: int) -> Any:
 
 @step(scope=Scope.ENUMERATED, detail="1 to 7 samples, on edges too, in 1, 2 and 4 bins")
 def _formula() -> Identities:
-    """What is computed is the statement, bins closed above, and the first at 0 as well."""
+    """The formula computes the statement, bins closed above, and the first at 0 as well."""
     xp = Symbolic()
     for bins in (1, 2, 4):
         for count in range(1, len(_SAMPLES) + 1):

@@ -34,7 +34,7 @@ def _at_least_average() -> Identities:
 
 @step(scope=Scope.ENUMERATED, detail="eight distributions of up to 4 tokens, with and without ties")
 def _top_one() -> Identities:
-    """It is top-k with k = 1, and what it takes is the largest."""
+    """Greedy choice is top-k with k = 1, and takes the largest."""
     xp = Symbolic()
     for weights in WEIGHTS:
         z = xp.asarray(logs(weights))

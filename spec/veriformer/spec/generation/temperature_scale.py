@@ -110,7 +110,7 @@ def _hot() -> Identities:
 
 @step(scope=Scope.ENUMERATED, detail="n ≤ 3, every m, any T")
 def _formula() -> Identities:
-    """What is computed is the statement, whatever number stands for the maximum."""
+    """The formula computes the statement, whatever number stands for the maximum."""
     for n in range(1, 4):
         xp = TowerArithmetic()
         z, t = xp.symbols("z", n), positive("T")
@@ -120,7 +120,7 @@ def _formula() -> Identities:
 
 @step()
 def _any_length() -> Identities:
-    """What is computed is the statement, for all sizes."""
+    """The formula computes the statement, for all sizes."""
     xp, i, t = AnyLength(), index("i"), positive("T")
     yield computed(temperature_scale, xp, xp.array("z", dimension("n")), t).then(entry(i)), _weight(i, 1 / t)
 
@@ -138,7 +138,7 @@ def _vjp() -> Identities:
 
 @step()
 def _any_vjp() -> Identities:
-    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
     n = dimension("n")
     yield from pullbacks(temperature_scale, temperature_scale_vjp, {"z": (n,), "t": positive("T")})
 

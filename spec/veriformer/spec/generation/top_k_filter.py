@@ -55,7 +55,7 @@ def _order() -> Identities:
 
 
 def kept(xp: Any, weights: tuple[int, ...], k: int) -> NDArray[np.bool_]:
-    """Which tokens of these weights are kept."""
+    """Return which tokens of these weights are kept."""
     return np.asarray(top_k_filter(xp, xp.asarray(logs(weights)), k).value != -sp.oo, dtype=bool)
 
 

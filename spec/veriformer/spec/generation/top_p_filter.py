@@ -102,8 +102,8 @@ def _mass_before() -> Identities:
 
 @step()
 def _mass_left_out() -> Identities:
-    r"""What renormalising adds to the kept tokens is what the others had, $\sum_i (1 - m_i) p_i$: at most $1 - p$ of
-    the probability is moved, for any V. Top-k gives no such bound.
+    r"""Renormalising adds to the kept tokens the mass of the others, $\sum_i (1 - m_i) p_i$: at most $1 - p$ of the
+    probability is moved, for any V. Top-k gives no such bound.
     """
     # The distance in total variation between p and p renormalised on a set m (0 or 1) is the mass left out.
     kept, i, j, n = vector("m"), index("i"), index("j"), dimension("n")

@@ -21,7 +21,7 @@ from veriformer.spec.proofs.provenance import computed
 
 @step()
 def _one_more_column() -> Identities:
-    r"""One more column $o_{D+1}$ adds $o_{D+1} W^O_{D+1}$ to the product. By induction the product of columns side by
+    r"""A further column $o_{D+1}$ adds $o_{D+1} W^O_{D+1}$ to the product. By induction the product of columns side by
     side is the sum of the products of any groups of them: $\text{Concat}(\text{head}_1, \ldots) W^O = \sum_i
     \text{head}_i W^O_i$ with the rows of $W^O$ that belong to head i.
     """
@@ -49,7 +49,7 @@ def _sum_of_heads() -> Identities:
 
 @step()
 def any_length() -> Identities:
-    """What is computed is the statement, for any number of texts, tokens and heads, of heads that share their keys,
+    """The formula computes the statement, for any number of texts, tokens and heads, of heads that share their keys,
     and for any widths, in a context of any other size.
     """
     case, (b, i, a) = AnyHeads(), index("b i a")

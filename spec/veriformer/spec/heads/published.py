@@ -33,7 +33,7 @@ def multi_head(x: Raw, c: Raw, w: dict[str, Raw], heads: int, groups: int) -> Ra
 
 
 class Case:
-    """One text of symbols and the weights of every projection, of the given sizes."""
+    """Symbolic text and the weights of every projection, of the given sizes."""
 
     def __init__(
         self, heads: int, groups: int, *, n: int = 2, d: int = 1, d_k: int = 1, d_v: int = 1, context: int = 0

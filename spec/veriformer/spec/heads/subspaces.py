@@ -1,4 +1,4 @@
-"""One head: attention in a subspace (equation 26)."""
+"""Attention in a subspace: a single head (equation 26)."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def _rank() -> Identities:
 
 
 def _term(form: Any, order: tuple[int, ...]) -> Any:
-    """One term of Leibniz's determinant."""
+    """Return a term of Leibniz's determinant: sgn(order) ∏ᵢ form[i, order(i)]."""
     odd = sum(a > b for a, b in combinations(order, 2)) % 2
     return (-1) ** odd * prod(form[i, k] for i, k in enumerate(order))
 
 
 @step()
 def any_length() -> Identities:
-    """What is computed is the statement for all sizes: the heads are seen through an output projection that is 1 for
+    """The formula computes the statement for all sizes: the heads are seen through an output projection that is 1 for
     one feature e of one head (g, s), the s-th of those that read key head g, and 0 for all else.
     """
     case, (b, g, s, i, e) = AnyHeads(), index("b g s i e")

@@ -1,4 +1,4 @@
-"""What heads cost: their weights and their operations (documents 002, section 6.1, and 003, section 9)."""
+"""Costs of heads: their weights and their operations (documents 002, section 6.1, and 003, section 9)."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ COSTS = {
 
 
 def _square(cost: Any) -> Any:
-    """One text of n tokens, as many key heads as heads, each of width d / H."""
+    """Return the cost for a text of n tokens, as many key heads as heads, each of width d / H."""
     n, d, h = costs.symbol("n"), costs.symbol("d"), costs.symbol("H")
     sizes = {"B": 1, "G": h, "n_q": n, "n_k": n, "d_k": d / h, "d_v": d / h}
     return cost.subs({costs.symbol(name): size for name, size in sizes.items()}, simultaneous=True)

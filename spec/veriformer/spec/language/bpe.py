@@ -43,7 +43,7 @@ def bpe_encode(text: str, merges: Sequence[Pair]) -> list[bytes]:
 
 
 def pair_counts(words: Sequence[Sequence[bytes]]) -> Counter[Pair]:
-    """How often each pair of neighbours stands in the words, in the order of their first places."""
+    """Return the number of occurrences of each pair of neighbours in the words, in the order of their first places."""
     return Counter(pair for word in words for pair in pairwise(word))
 
 
@@ -121,14 +121,14 @@ def _fully_encoded() -> Identities:
 
 
 def _unjoined(text: str, merges: Sequence[Pair]) -> int:
-    """How many learned pairs are left side by side."""
+    """Return the number of learned pairs that are left side by side."""
     left = pair_counts([bpe_encode(text, merges)])
     return sum(left[pair] for pair in set(merges))
 
 
 @step(scope=Scope.ENUMERATED, detail="one example")
 def _not_shortest() -> Identities:
-    """It is greedy: with merges bc, ab, cd the text "abcd" becomes a, bc, d, though ab, cd is shorter and in the
+    """Merging is greedy: with merges bc, ab, cd the text "abcd" becomes a, bc, d, though ab, cd is shorter and in the
     vocabulary.
     """
     merges = [(b"b", b"c"), (b"a", b"b"), (b"c", b"d")]

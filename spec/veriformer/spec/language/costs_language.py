@@ -1,4 +1,4 @@
-"""What embeddings, heads and segmentation cost: N tokens of width d, a vocabulary of V, w bytes per element.
+"""Costs of embeddings, heads and segmentation: N tokens of width d, a vocabulary of V, w bytes per element.
 
 FLOPs count matrix products. A lookup has none: as a product with one-hot rows it would have 2 N V d.
 A text has n bytes or code points; M merges are learned; no piece is longer than m.

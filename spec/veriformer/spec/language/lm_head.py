@@ -116,7 +116,7 @@ def _vjp() -> Identities:
 
 @step()
 def _any_vjp() -> Identities:
-    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
     B, n, d, V = map(dimension, "BndV")
     yield from pullbacks(lm_head, lm_head_vjp, {"h": (B, n, d), "E": (V, d)})
 

@@ -60,7 +60,7 @@ def _visible_gets_nothing() -> Identities:
 
 @step(scope=Scope.ENUMERATED, detail="up to 3 positions, V = 2")
 def _formula() -> Identities:
-    """What is computed is the mean over masked positions."""
+    """The formula computes the mean over masked positions."""
     for labels in ((1,), (-100, 0), (1, -100, 0)):
         xp = TowerArithmetic()
         z = xp.symbols("z", len(labels), 2)
@@ -71,7 +71,7 @@ def _formula() -> Identities:
 
 @step()
 def _any_length() -> Identities:
-    """What is computed is the mean over masked positions, those with a label, for any length and vocabulary."""
+    """The formula computes the mean over masked positions, those with a label, for any length and vocabulary."""
     xp, n, size, x = AnyLength(), dimension("T"), dimension("V"), whole("x")
     loss = computed(masked_lm_loss, xp, xp.array("z", n, size), whole_numbers(x, n))
 
@@ -94,7 +94,7 @@ def _vjp() -> Identities:
 
 @step()
 def _any_vjp() -> Identities:
-    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
     T, V = map(dimension, "TV")
     labels = whole_numbers(whole("y"), T)
     yield from pullbacks(masked_lm_loss, masked_lm_loss_vjp, {"z": (T, V), "labels": labels})

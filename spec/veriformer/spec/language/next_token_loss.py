@@ -91,7 +91,7 @@ def _surprise() -> Identities:
 
 @step()
 def _any_length() -> Identities:
-    """What is computed is the statement for each of any number of texts, of any length and over any vocabulary."""
+    """The formula computes the statement for each of any number of texts, of any length and over any vocabulary."""
     xp, texts, n, size, b = AnyLength(), dimension("B"), dimension("T"), dimension("V"), index("b")
     x = whole("x", nonnegative=True)
     y = computed(next_token_loss, xp, xp.array("z", texts, n, size), whole_numbers(x, texts, n))
@@ -100,7 +100,7 @@ def _any_length() -> Identities:
 
 @step(scope=Scope.ENUMERATED, detail="T ≤ 3, V = 2")
 def _formula() -> Identities:
-    """What is computed is the statement."""
+    """The formula computes the statement."""
     for length in range(1, 4):
         xp = TowerArithmetic()
         z, target = xp.symbols("z", length, 2), np.arange(length) % 2
@@ -120,7 +120,7 @@ def _vjp() -> Identities:
 
 @step()
 def _any_vjp() -> Identities:
-    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
     B, T, V = map(dimension, "BTV")
     tokens = whole_numbers(whole("x", nonnegative=True), B, T)
     yield from pullbacks(next_token_loss, next_token_loss_vjp, {"z": (B, T, V), "target": tokens})

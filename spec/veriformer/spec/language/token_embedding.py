@@ -42,7 +42,7 @@ def _one_hot() -> Identities:
 
 @step()
 def _any_length() -> Identities:
-    """What is computed is the statement for any number of tokens and any table: token 0 reads its first row."""
+    """The formula computes the statement for any number of tokens and any table: token 0 reads its first row."""
     xp, (t, a), (n, size, d) = AnyLength(), index("t a"), map(dimension, "TVd")
     tokens = whole("i", nonnegative=True)
     rows = computed(token_embedding, xp, whole_numbers(tokens, n), xp.array("E", size, d))
@@ -86,7 +86,7 @@ def _vjp() -> Identities:
 
 @step()
 def _any_vjp() -> Identities:
-    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
     T, V, d = map(dimension, "TVd")
     yield from pullbacks(token_embedding, token_embedding_vjp, {"i": whole_numbers(whole("i"), T), "E": (V, d)})
 

@@ -78,7 +78,7 @@ def _worked() -> Identities:
 
 @step(scope=Scope.ENUMERATED, detail="up to 3 tokens, V = 2")
 def _formula() -> Identities:
-    """What is computed is $P^{-1/U}$."""
+    """The formula computes $P^{-1/U}$."""
     for rows, units in ((1, 1), (2, 1), (3, 2)):
         xp = TowerArithmetic()
         z, target = xp.symbols("z", rows, 2), np.arange(rows) % 2
@@ -88,7 +88,7 @@ def _formula() -> Identities:
 
 @step()
 def _any_length() -> Identities:
-    """What is computed is $P^{-1/U}$, for texts and vocabularies of any size and any number of units."""
+    """The formula computes $P^{-1/U}$, for texts and vocabularies of any size and any number of units."""
     xp, n, size, units = AnyLength(), dimension("T"), dimension("V"), dimension("U")
     x = whole("x", nonnegative=True)
     found = computed(perplexity_per_unit, xp, xp.array("z", n, size), whole_numbers(x, n), units)
@@ -108,7 +108,7 @@ def _vjp() -> Identities:
 
 @step()
 def _any_vjp() -> Identities:
-    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
     T, V, U = map(dimension, "TVU")
     target = whole_numbers(whole("x", nonnegative=True), T)
     arguments = {"z": (T, V), "target": target, "units": U}

@@ -95,8 +95,8 @@ def _joins() -> Identities:
 
 @step(scope=Scope.ENUMERATED, detail="texts of a and b up to length 4, three tables")
 def _prefixes_are_best() -> Identities:
-    """What stands before a cut of the best is itself the best for that prefix, since scores add: one score per prefix
-    is all that need be kept.
+    """The part before a cut of the best is itself the best for that prefix, since scores add: one score per prefix is
+    all that need be kept.
     """
     for text, table in _cases():
         pieces = unigram_segment(text, table)
@@ -121,7 +121,7 @@ def _work() -> Identities:
 
 @step(scope=Scope.ENUMERATED, detail="one example")
 def _unlike_merging() -> Identities:
-    """It finds ab, cd for "abcd" where merging bc first would leave three pieces."""
+    """Unigram segmentation finds ab, cd for "abcd" where merging bc first would leave three pieces."""
     # Merges bc, ab, cd leave a, bc, d, of three pieces.
     table = {piece: Fraction(-1) for piece in ("a", "b", "c", "d", "bc", "ab", "cd")}
     yield computed(unigram_segment, "abcd", table).then(len), sp.Integer(2)

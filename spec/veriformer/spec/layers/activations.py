@@ -142,7 +142,7 @@ def _vjp() -> Identities:
 
 @step()
 def _any_vjp() -> Identities:
-    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
     n = dimension("n")
     for activation in ACTIVATIONS:
         yield from pullbacks(activate, activate_vjp, {"z": (n,)}, activation=activation)
@@ -159,7 +159,7 @@ PRINTED: dict[str, Callable[[Any], Any]] = {
 
 @step()
 def _any_length() -> Identities:
-    """What is computed is σ, entry by entry, for all sizes and each of the four activations."""
+    """The formula computes σ, entry by entry, for all sizes and each of the four activations."""
     xp, (i, c) = AnyLength(), index("i c")
     z = xp.array("z", dimension("n"), dimension("d"))
     for name, sigma in PRINTED.items():

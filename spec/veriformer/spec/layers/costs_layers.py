@@ -1,4 +1,4 @@
-"""What layers cost: N rows of width d, hidden width f, output width o, E experts of which k are asked, w bytes each.
+"""Costs of layers: N rows of width d, hidden width f, output width o, E experts of which k are asked, w bytes each.
 
 FLOPs count matrix products, a multiplication and an addition as two; the backward pass has two products for each.
 """
@@ -26,7 +26,7 @@ def layer_parameters() -> Any:
 
 
 def layer_flops() -> Any:
-    """One product: 2 N d f."""
+    """Return the FLOPs of a product: 2 N d f."""
     n, d, f = _symbols("N d f")
     return 2 * n * d * f
 

@@ -117,7 +117,7 @@ def _vjp() -> Identities:
 
 @step()
 def _any_vjp() -> Identities:
-    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
     n = dimension("n")
     yield from pullbacks(dropout, dropout_vjp, {"x": (n,), "p": positive("p")}, keep=mask("b", n))
 

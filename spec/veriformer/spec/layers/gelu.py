@@ -105,7 +105,7 @@ def _symmetry() -> Identities:
 
 @step()
 def _expectation() -> Identities:
-    """It is the mean of a switch that passes x where a normal variable is below x, and else 0: what dropout of inputs
+    """GELU is the mean of a switch that passes x where a normal variable is below x, and else 0: what dropout of inputs
     by their value would give on average.
     """
     # A switch that passes x where a normal variable is below it, and 0 where it is above.
@@ -127,14 +127,14 @@ def _lowest() -> tuple[float, float]:
 
 @step(scope=Scope.NUMERIC, detail="the zero of the slope by bisection")
 def _minimum() -> Identities:
-    """It is not monotone: below zero it falls to -0.1700 at x = -0.7518 and rises to 0 from there."""
+    """GELU is not monotone: below zero it falls to -0.1700 at x = -0.7518 and rises to 0 from there."""
     x, y = _lowest()
     yield rounds_to(sp.Float(-x), "0.7518")
     yield rounds_to(sp.Float(-y), "0.1700")
 
 
 def any_length(approximate: str) -> tuple[Any, Computed]:
-    """One of any number of arguments, and what the formula computes of it."""
+    """Return an argument of any number of them, and the formula's result on it."""
     xp, i = AnyLength(), index("i")
     y = computed(gelu, xp, xp.array("x", dimension("n")), approximate=approximate)
     return vector("x")[i], y.then(entry(i))
@@ -148,7 +148,7 @@ def _formula() -> Identities:
 
 
 def derivatives(approximate: str) -> Identities:
-    """That the vector-Jacobian product of this form is its derivative."""
+    """Yield the identities that the vector-Jacobian product of this form is its derivative."""
     xp = TowerArithmetic()
     x, g = xp.symbols("x", 2), xp.symbols("g", 2)
     y = gelu(xp, x, approximate=approximate)

@@ -108,7 +108,7 @@ def _pullback() -> Identities:
 
 @step(scope=Scope.ENUMERATED, detail="d ≤ 4")
 def _formula() -> Identities:
-    """What is computed is the statement."""
+    """The formula computes the statement."""
     for d in range(1, 5):
         xp, eps = TowerArithmetic(), positive("epsilon")
         x, w, b = xp.symbols("x", d), xp.symbols("w", d), xp.symbols("b", d)
@@ -131,7 +131,7 @@ def _vjp() -> Identities:
 
 @step()
 def _any_vjp() -> Identities:
-    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
     n, d = map(dimension, "nd")
     arguments = {"x": (n, d), "w": (d,), "b": (d,)}
     yield from pullbacks(layer_norm, layer_norm_vjp, arguments, eps=positive("epsilon"))
@@ -139,7 +139,7 @@ def _any_vjp() -> Identities:
 
 @step()
 def _any_length() -> Identities:
-    """What is computed is the statement, for every d."""
+    """The formula computes the statement, for every d."""
     xp, d, i = AnyLength(), dimension("d"), index("i")
     y = computed(layer_norm, xp, *(xp.array(name, d) for name in "xwb"), eps=positive("epsilon"))
     yield y.then(entry(i)), vector("w")[i] * x_hat(i) + vector("b")[i]

@@ -19,5 +19,5 @@ def linear_vjp(xp: Any, x: Any, w: Any, g: Any) -> tuple[Any, Any, Any]:
 
 
 def as_rows(xp: Any, x: Any) -> Any:
-    """The same vectors [..., d] as rows of a matrix [N, d]."""
+    """Reshape vectors [..., d] to the rows of a matrix [N, d]."""
     return xp.reshape(x, (prod(x.shape[:-1]), x.shape[-1]))

@@ -208,7 +208,7 @@ def _capacity() -> Identities:
 
 @step(scope=Scope.ENUMERATED, detail="one feature, one hidden unit, one output")
 def _one_expert() -> Identities:
-    """One expert alone is the feed-forward network, whatever the router says."""
+    """A single expert is the feed-forward network, whatever the router says."""
     case = _Case(1, 1, [[True]])
     x, _, w1, b1, w2, b2 = (a.value.ravel()[0] for a in case.arguments)
     z = x * w1 + b1

@@ -104,7 +104,7 @@ def _vjp() -> Identities:
 
 @step()
 def _any_vjp() -> Identities:
-    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
     n, d, f = map(dimension, "ndf")
     yield from pullbacks(linear, _linear_vjp, {"x": (n, d), "W": (d, f), "b": (f,)})
 

@@ -69,8 +69,8 @@ def _to_hidden() -> Identities:
 
 @step()
 def _rank_one() -> Identities:
-    """One sample gives an outer product: every minor $(h_a g_c)(h_b g_e) - (h_a g_e)(h_b g_c)$ is zero. The gradient of
-    N samples has rank N at most.
+    """A single sample gives an outer product: every minor $(h_a g_c)(h_b g_e) - (h_a g_e)(h_b g_c)$ is zero. The
+    gradient of N samples has rank N at most.
     """
     (a, b, c, e), h, g = index("a b c e"), vector("h"), vector("g")
     minor = sp.Matrix(2, 2, [h[a] * g[c], h[a] * g[e], h[b] * g[c], h[b] * g[e]])
@@ -107,7 +107,7 @@ def _vjp() -> Identities:
 
 @step()
 def _any_vjp() -> Identities:
-    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
     n, d, f, o = map(dimension, "ndfo")
     arguments = {"x": (n, d), "w1": (d, f), "b1": (f,), "w2": (f, o), "b2": (o,)}
     for activation in ("relu", "tanh", "gelu"):
@@ -159,8 +159,8 @@ def _twice_as_printed() -> Identities:
 
 @step()
 def _halved_loss() -> Identities:
-    r"""What is printed belongs to $L / 2$, or to $L$ with half the rate: $\alpha \frac{g}{2} = \frac{\alpha}{2} g$. The
-    descent takes the same path, at another pace.
+    r"""The printed gradient belongs to $L / 2$, or to $L$ with half the rate: $\alpha \frac{g}{2} = \frac{\alpha}{2}
+    g$. The descent takes the same path, at another pace.
     """
     alpha, g, w = real("alpha g w")
     yield w - alpha * (g / 2), w - (alpha / 2) * g
@@ -192,14 +192,14 @@ def _any_output() -> Identities:
 
 @step()
 def _any_output_weights() -> Identities:
-    """What is computed is the statement, for all sizes (here with tanh)."""
+    """The vector-Jacobian product is the statement, for all sizes (here with tanh)."""
     c, k = index("c k")
     yield _pulled_back(3, c, k), sum_over("n", lambda i: _hidden(i, c) * vector("g")[i, k], "i")
 
 
 @step()
 def _any_hidden_weights() -> Identities:
-    r"""What is computed is the statement, for all sizes (here with tanh, whose slope is $1 - \tanh^2$)."""
+    r"""The vector-Jacobian product is the statement, for all sizes (here with tanh, whose slope is $1 - \tanh^2$)."""
     e, c = index("e c")
 
     def through(i: Any) -> Any:

@@ -99,7 +99,7 @@ def _formula() -> Identities:
 
 @step()
 def _any_length() -> Identities:
-    """What is computed is the statement, for all sizes."""
+    """The formula computes the statement, for all sizes."""
     xp, n, d = AnyLength(), dimension("N"), dimension("d")
     p, t = vector("p"), vector("t")
     total = sum_over(n, lambda i: sum_over(d, lambda a: (p[i, a] - t[i, a]) ** 2))
@@ -119,7 +119,7 @@ def _vjp() -> Identities:
 
 @step()
 def _any_vjp() -> Identities:
-    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
     n, d = map(dimension, "nd")
     yield from pullbacks(mse_loss, mse_loss_vjp, {"p": (n, d), "t": (n, d)})
 

@@ -75,8 +75,8 @@ def _layer_norm_of_centred() -> Identities:
 
 @step()
 def _fewer_operations() -> Identities:
-    """It takes four operations for each feature where LayerNorm takes seven, which also finds the mean, takes it off
-    and adds a shift; and it has one vector of weights in place of two.
+    """RMSNorm takes four operations for each feature where LayerNorm takes seven, which also finds the mean, takes it
+    off and adds a shift; and it has one vector of weights in place of two.
     """
     n, d = costs.symbol("N"), costs.symbol("d")
     here, there = (computed(costs.of, name) for name in ("rms_norm", "layer_norm"))
@@ -103,7 +103,7 @@ def _pullback() -> Identities:
 
 @step(scope=Scope.ENUMERATED, detail="d ≤ 4")
 def _formula() -> Identities:
-    """What is computed is the statement."""
+    """The formula computes the statement."""
     for d in range(1, 5):
         xp, eps = TowerArithmetic(), positive("epsilon")
         x, w = xp.symbols("x", d), xp.symbols("w", d)
@@ -113,7 +113,7 @@ def _formula() -> Identities:
 
 @step()
 def _any_length() -> Identities:
-    """What is computed is the statement, for all sizes."""
+    """The formula computes the statement, for all sizes."""
     xp, d, i = AnyLength(), dimension("d"), index("i")
     y = computed(rms_norm, xp, xp.array("x", d), xp.array("w", d), eps=positive("epsilon"))
     yield y.then(entry(i)), vector("w")[i] * _x_hat(i)
@@ -132,7 +132,7 @@ def _vjp() -> Identities:
 
 @step()
 def _any_vjp() -> Identities:
-    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
     n, d = map(dimension, "nd")
     yield from pullbacks(rms_norm, rms_norm_vjp, {"x": (n, d), "w": (d,)}, eps=positive("epsilon"))
 

@@ -88,7 +88,7 @@ def _optimum() -> Identities:
 
 @step()
 def _any_length() -> Identities:
-    """What is computed is the statement, for any number of targets and of classes; class 0 is the first."""
+    """The formula computes the statement, for any number of targets and of classes; class 0 is the first."""
     xp, (t, k), n, target = AnyLength(), index("t k"), dimension("n"), whole("c", nonnegative=True)
     y = computed(smooth_labels, xp, whole_numbers(target, dimension("T")), n, positive("alpha"))
     yield y.then(entry(t, k)), _smoothed(k, target[t] + 1)

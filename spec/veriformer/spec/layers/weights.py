@@ -1,4 +1,4 @@
-"""How many weights a layer and a whole model have (document 003, stage 6; document 002, section 6.1)."""
+"""Number of weights of a layer and of a whole model (document 003, stage 6; document 002, section 6.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How large first weights should be: Xavier's variance (equation 49)."""
+"""Xavier initialization: the variance of the first weights (equation 49)."""
 
 from __future__ import annotations
 

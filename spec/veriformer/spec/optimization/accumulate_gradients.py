@@ -87,8 +87,8 @@ def _every_split() -> Identities:
 
 @step()
 def _noise() -> Identities:
-    r"""That simulates the larger batch in its noise too: the mean of n independent gradients of variance $\sigma^2$ has
-    variance $\sigma^2 / n$, in however many parts it is taken.
+    r"""Accumulation simulates the larger batch in its noise too: the mean of n independent gradients of variance
+    $\sigma^2$ has variance $\sigma^2 / n$, in however many parts it is taken.
     """
     n, (i, j), sigma = dimension("n"), index("i j"), positive("sigma")
     yield symbolic_sum(symbolic_sum(delta(i, j) * sigma**2, i, n), j, n) / n**2, sigma**2 / n

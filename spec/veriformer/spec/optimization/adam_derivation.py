@@ -38,7 +38,7 @@ def _first_moment() -> Identities:
 
 @step("formula", scope=Scope.ENUMERATED, detail="t ≤ 3, any gradients")
 def _first_moment_formula() -> Identities:
-    """What is computed step by step is the closed form."""
+    """The average computed step by step is the closed form."""
     g, betas = vector("g"), _betas()
     for t, s in enumerate(run_adam([g[i] for i in range(1, 4)], lr=positive("eta"), betas=betas), 1):
         yield s.m, closed_form(t, betas[0], _gradient).doit()
@@ -46,7 +46,7 @@ def _first_moment_formula() -> Identities:
 
 @step("formula", scope=Scope.ENUMERATED, detail="t ≤ 3, any gradients")
 def _second_moment_formula() -> Identities:
-    """What is computed step by step is the closed form."""
+    """The average computed step by step is the closed form."""
     g, betas = vector("g"), _betas()
     for t, s in enumerate(run_adam([g[i] for i in range(1, 4)], lr=positive("eta"), betas=betas), 1):
         yield s.v, closed_form(t, betas[1], lambda i: _gradient(i) ** 2).doit()
@@ -129,7 +129,7 @@ def _epsilon_hat() -> Identities:
 
 @step(scope=Scope.ENUMERATED, detail="t ≤ 2, any gradients")
 def _formula() -> Identities:
-    """What is computed is the statement with the closed forms of both averages."""
+    """The formula computes the statement with the closed forms of both averages."""
     g, betas, (eta, eps) = vector("g"), _betas(), positive("eta epsilon")
     theta = real("theta")
     for t, s in enumerate(run_adam([g[1], g[2]], lr=eta, betas=betas, eps=eps), 1):
@@ -156,13 +156,13 @@ def next_average(name: str, beta: str, gradient: Any) -> Any:
 
 @step()
 def _any_first_moment() -> Identities:
-    """What is computed is the statement, for any state and every n; the averages do not see the number of the step."""
+    """The formula computes the statement, for any state and every n; the averages do not see the number of the step."""
     yield after_any_step(adam).then(lambda s: s.m), next_average("m", "beta_1", vector("g")[index("i")])
 
 
 @step()
 def _any_second_moment() -> Identities:
-    """What is computed is the statement, for any state and every n; the averages do not see the number of the step."""
+    """The formula computes the statement, for any state and every n; the averages do not see the number of the step."""
     yield after_any_step(adam).then(lambda s: s.v), next_average("v", "beta_2", vector("g")[index("i")] ** 2)
 
 
@@ -179,7 +179,7 @@ def printed_step(t: Any, g: Any) -> Any:
 
 @step()
 def _any_step() -> Identities:
-    r"""What is computed is the statement, for any state, every n and every t, with the averages divided by what their
+    r"""The formula computes the statement, for any state, every n and every t, with the averages divided by what their
     weights sum to so far. Powers are computed by squaring: it is shown for $t = 1$, and for $2k$ and $2k + 1$ from
     $\beta^k$, an induction.
     """

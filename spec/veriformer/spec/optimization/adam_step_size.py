@@ -1,4 +1,4 @@
-"""How far a step of Adam can go (document 000, section 9.1, lines 108 and 125)."""
+"""Bound on a step of Adam (document 000, section 9.1, lines 108 and 125)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _betas() -> Any:
 
 
 def _weights(i: Any) -> tuple[Any, Any]:
-    """What the gradient of step i weighs in m_t, and its square in v_t."""
+    """Return the weights of the gradient of step i in m_t, and of its square in v_t."""
     t, betas = dimension("t"), _betas()
     a, b = ((1 - beta) * beta ** (t - i) for beta in betas)
     return a, b
@@ -44,8 +44,8 @@ def _weights(i: Any) -> tuple[Any, Any]:
 
 @step()
 def _cauchy_schwarz() -> Identities:
-    r"""How far can a step go? $(\sum_i a_i g_i)^2 \le \sum_i \frac{a_i^2}{b_i} \cdot \sum_i b_i g_i^2$: the difference
-    is half a sum of squares. The left side is $m_t^2$, the last factor $v_t$.
+    r"""A step is bounded by Cauchy and Schwarz: $(\sum_i a_i g_i)^2 \le \sum_i \frac{a_i^2}{b_i} \cdot \sum_i b_i
+    g_i^2$: the difference is half a sum of squares. The left side is $m_t^2$, the last factor $v_t$.
     """
     a, b, g, (i, j), t = vector("a"), vector("b"), vector("g"), index("i j"), dimension("t")
     product = symbolic_sum(a[i] ** 2 / b[i], i, t) * symbolic_sum(b[i] * g[i] ** 2, i, t)

@@ -55,7 +55,7 @@ def _closed_form() -> Identities:
 
 @step(scope=Scope.ENUMERATED, detail="t ≤ 4, any values")
 def _formula() -> Identities:
-    """What is computed step by step is the closed form, divided by the sum of its weights."""
+    """The average computed step by step is the closed form, divided by the sum of its weights."""
     beta, g = real("beta"), vector("g")
     for t in range(1, 5):
         m = sum((1 - beta) * beta ** (t - i) * g[i] for i in range(1, t + 1))
@@ -65,8 +65,8 @@ def _formula() -> Identities:
 
 @step(scope=Scope.NUMERIC, detail="the two printed values of β")
 def _shares() -> Identities:
-    r"""One more value: for $\beta = 0.9$ the average keeps 90 % of what it was and takes 10 % of the value, $1 - \beta
-    = 0.1$; for $\beta = 0.999$ it keeps 99.9 %.
+    r"""After a further value the average keeps, for $\beta = 0.9$, 90 % of what it was and takes 10 % of the value, $1
+    - \beta = 0.1$; for $\beta = 0.999$ it keeps 99.9 %.
     """
     xp = Symbolic()
     m, g = real("m g")
@@ -77,7 +77,7 @@ def _shares() -> Identities:
 
 
 def _gap(t: Any) -> Any:
-    """How far the sum of the weights is from 1 − β^t."""
+    """Return the sum of the weights less 1 − β^t."""
     beta = positive("beta")
     return closed_form(t, beta, lambda _: 1) - (1 - beta**t)
 

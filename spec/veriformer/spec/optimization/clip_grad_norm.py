@@ -114,7 +114,7 @@ def _stable_norm() -> Identities:
 
 @step(scope=Scope.ENUMERATED, detail="n = 2, either sign")
 def _formula() -> Identities:
-    """What is computed is the statement with that norm."""
+    """The formula computes the statement with that norm."""
     xp, c = Symbolic(), positive("c")
     grads = _gradients(xp, ((2,),))
     (clipped,), _ = clip_grad_norm(xp, grads, c)
@@ -132,7 +132,7 @@ def _printed_norm(grads: Sequence[Any]) -> Any:
 
 @step()
 def _any_length() -> Identities:
-    """What is computed is the statement, for every n: the largest magnitude, by which the norm is scaled, leaves it."""
+    """The formula computes the statement, for every n: scaling the norm by the largest magnitude does not change it."""
     xp, n, i, c = AnyLength(), dimension("n"), index("i"), positive("c")
     g = vector("g")
     clipped = computed(clip_grad_norm, xp, [xp.array("g", n)], c).then(lambda found: entry(i)(found[0][0]))

@@ -1,4 +1,4 @@
-"""What a step of an optimizer costs, in the number P of parameters and the bytes w of each.
+"""Costs of a step of an optimizer, in the number P of parameters and the bytes w of each.
 
 FLOPs count matrix products, of which there are none. Every elementwise operation of the formula counts as one; what
 depends on the step alone, not on the parameter, is free. The state is what the optimizer keeps between steps.

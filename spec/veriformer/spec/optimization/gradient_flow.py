@@ -89,7 +89,7 @@ def _many_steps() -> Identities:
 
 @step(scope=Scope.ENUMERATED, detail="one loss of degree 4 in two parameters of 1 and 2 entries")
 def _formula() -> Identities:
-    r"""What is computed, over several parameters at once, is the step $\theta - \eta \nabla \mathcal{L}$."""
+    r"""The formula computes, over several parameters at once, the step $\theta - \eta \nabla \mathcal{L}$."""
     xp, eta = Symbolic(), positive("eta")
     theta, b = sp.symbols("theta_1:4", real=True), sp.symbols("b_1:4", real=True)
     loss = sum((x - y) ** 4 for x, y in zip(theta, b, strict=True)) + theta[0] * theta[1]
@@ -101,7 +101,7 @@ def _formula() -> Identities:
 
 @step()
 def _any_length() -> Identities:
-    r"""What is computed is the step $\theta - \eta \nabla \mathcal{L}$, for every n."""
+    r"""The formula computes the step $\theta - \eta \nabla \mathcal{L}$, for every n."""
     xp, n, i, eta = AnyLength(), dimension("n"), index("i"), positive("eta")
     moved = computed(gradient_descent, xp, [xp.array("theta", n)], [xp.array("g", n)], lr=eta)
     yield moved.then(lambda params: entry(i)(params[0])), vector("theta")[i] - eta * vector("g")[i]

@@ -103,7 +103,7 @@ def _vjp() -> Identities:
 
 @step()
 def _any_length() -> Identities:
-    """What is computed is the statement, for all sizes."""
+    """The formula computes the statement, for all sizes."""
     xp, d = AnyLength(), dimension("d")
     loss = computed(normalised_energy, xp, xp.array("x", d), eps=positive("epsilon"))
     yield loss.then(entry()), average(lambda i: x_hat(i) ** 2)
@@ -111,14 +111,14 @@ def _any_length() -> Identities:
 
 @step()
 def _any_vjp() -> Identities:
-    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
     n, d = map(dimension, "nd")
     yield from pullbacks(normalised_energy, normalised_energy_vjp, {"x": (n, d)}, eps=positive("epsilon"))
 
 
 @step(scope=Scope.NUMERIC, detail="the printed digits")
 def _printed() -> Identities:
-    r"""That is why all ten printed norms, of parameters before the last norm, are below $\epsilon = 10^{-5}$: the
+    r"""For this reason all ten printed norms, of parameters before the last norm, are below $\epsilon = 10^{-5}$: the
     largest is $0.12 \epsilon$.
     """
     norms = [sp.Rational(text) for text in _PRINTED.split()]

@@ -87,7 +87,7 @@ def _any_length() -> Identities:
 
 @step()
 def _any_vjp() -> Identities:
-    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
     n, d, e = map(dimension, "nde")
     yield from pullbacks(linear_map, linear_map_vjp, {"h": (n, d), "w": (d, e)})
 

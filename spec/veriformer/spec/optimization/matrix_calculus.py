@@ -150,7 +150,7 @@ def _traces() -> Identities:
 
 @step("any-length")
 def _any_trace() -> Identities:
-    """What is computed is the sum of the diagonal of A B, for all sizes."""
+    """The formula computes the sum of the diagonal of A B, for all sizes."""
     xp, m, n = AnyLength(), dimension("m"), dimension("n")
     a, b = vector("a"), vector("b")
     trace = computed(trace_of_product, xp, xp.array("a", m, n), xp.array("b", n, m))
@@ -193,7 +193,7 @@ def _trace_vjp() -> Identities:
 
 @step("any-vjp")
 def _any_trace_vjp() -> Identities:
-    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
     m, n = map(dimension, "mn")
     yield from pullbacks(trace_of_product, trace_of_product_vjp, {"a": (m, n), "b": (n, m)})
 
@@ -210,7 +210,7 @@ def _sandwich_vjp() -> Identities:
 
 @step("any-vjp")
 def _any_sandwich_vjp() -> Identities:
-    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
     m, n, p, q = map(dimension, "mnpq")
     yield from pullbacks(sandwich, sandwich_vjp, {"a": (m, n), "x": (n, p), "b": (p, q)})
 

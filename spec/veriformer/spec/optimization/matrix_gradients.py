@@ -64,7 +64,7 @@ def _squared_norm() -> Identities:
 
 @step()
 def _trace() -> Identities:
-    r"""The same column by column: $\nabla_X \text{tr}(X^T A X) = (A + A^T) X$."""
+    r"""Column by column, $\nabla_X \text{tr}(X^T A X) = (A + A^T) X$."""
     a, x, (k, r) = vector("A"), vector("X"), index("k r")
     columns = sum_over("m", lambda c: sum_over("n", lambda i: sum_over("n", lambda j: x[i, c] * a[i, j] * x[j, c])))
     yield sp.diff(columns, x[k, r]), sum_over("n", lambda j: (a[k, j] + a[j, k]) * x[j, r])
@@ -95,7 +95,7 @@ def _vjp() -> Identities:
 
 @step()
 def _any_length() -> Identities:
-    r"""What is computed is $\mathbf{x}^T A \mathbf{x} + \mathbf{b} \cdot \mathbf{x}$, for every n."""
+    r"""The formula computes $\mathbf{x}^T A \mathbf{x} + \mathbf{b} \cdot \mathbf{x}$, for every n."""
     xp, n = AnyLength(), dimension("n")
     a, b, x = vector("a"), vector("b"), vector("x")
     square = sum_over(n, lambda i: sum_over(n, lambda j: x[i] * a[i, j] * x[j]))
@@ -105,7 +105,7 @@ def _any_length() -> Identities:
 
 @step()
 def _any_vjp() -> Identities:
-    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
     n = dimension("n")
     yield from pullbacks(quadratic_form, quadratic_form_vjp, {"a": (n, n), "b": (n,), "x": (n,)})
 

@@ -33,7 +33,7 @@ def _exactly(x: float) -> Any:
 
 
 def _sum_of_ones(count: int) -> Any:
-    """What adding up this many ones in fp16 gives."""
+    """Return the sum of this many ones, added up in fp16."""
     total = 0.0
     for _ in range(count):
         total = _half(total + 1)
@@ -54,7 +54,7 @@ def _scaled_back() -> Identities:
 
 @step()
 def _any_length() -> Identities:
-    """What is computed of gradients that were scaled are the gradients, for every n."""
+    """The formula computes the gradients from scaled gradients, for every n."""
     xp, n, i, s = AnyLength(), dimension("n"), index("i"), positive("s")
     found = computed(unscale, xp, [xp.array("g", n) * s], s)
     yield found.then(lambda parts: entry(i)(parts[0])), vector("g")[i]

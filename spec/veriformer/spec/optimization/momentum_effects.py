@@ -1,4 +1,4 @@
-"""What momentum is said to do: roll over bumps, speed up in consistent directions, slow down where they change."""
+"""Claims about momentum: it rolls over bumps, speeds up in consistent directions, slows down where they change."""
 
 from __future__ import annotations
 

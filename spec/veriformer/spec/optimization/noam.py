@@ -76,7 +76,7 @@ def _joint() -> Identities:
 
 @step(scope=Scope.ENUMERATED, detail="T = 1, 2 and 4, t ≤ 5, any width")
 def _formula() -> Identities:
-    """What is computed is the statement."""
+    """The formula computes the statement."""
     d, xp = positive("d"), Symbolic()
     for warm in (1, 2, 4):
         for t in range(1, 6):
@@ -87,7 +87,7 @@ def _formula() -> Identities:
 
 @step()
 def _any_length() -> Identities:
-    """What is computed is the smaller of the two, for every step before the end of warmup and every step after it."""
+    """The formula computes the smaller of the two, for every step before the end of warmup and every step after it."""
     xp, d, t, rest = AnyLength(), positive("d"), dimension("t"), dimension("r")
     for now, end, printed in (
         (t, t + rest, t * (t + rest) ** sp.Rational(-3, 2)),

@@ -100,14 +100,14 @@ def _vjp() -> Identities:
 
 @step()
 def _any_vjp() -> Identities:
-    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
     n = dimension("n")
     yield from pullbacks(residual, residual_vjp, {"h": (n,), "F": (n,)}, scale=positive("a"))
 
 
 @step()
 def _any_length() -> Identities:
-    """What is computed is the statement, for every n, and with a scale that much of the branch."""
+    """The formula computes the statement, for every n, and with a scale that much of the branch."""
     xp, n, i, a = AnyLength(), dimension("n"), index("i"), positive("a")
     h, branch = xp.array("h", n), xp.array("F", n)
     yield computed(residual, xp, h, branch).then(entry(i)), vector("h")[i] + vector("F")[i]

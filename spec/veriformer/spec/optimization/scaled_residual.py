@@ -24,7 +24,7 @@ def _jacobian() -> Identities:
 
 @step()
 def _any_length() -> Identities:
-    """What is computed is the statement, for every n."""
+    """The formula computes the statement, for every n."""
     xp, n, i, alpha = AnyLength(), dimension("n"), index("i"), positive("alpha")
     after = computed(residual, xp, xp.array("h", n), xp.array("F", n), scale=alpha)
     yield after.then(entry(i)), vector("h")[i] + alpha * vector("F")[i]

@@ -74,7 +74,7 @@ def _run(gradients: Sequence[Any], beta: Any, lr: Any, first: Any = 0) -> list[M
 
 @step("formula", scope=Scope.ENUMERATED, detail="t ≤ 4, any gradients")
 def _velocity_formula() -> Identities:
-    """What is computed is the closed form."""
+    """The velocity computed step by step is the closed form."""
     g, beta, eta = vector("g"), positive("beta"), positive("eta")
     for t, state in enumerate(_run([g[i] for i in range(1, 5)], beta, eta), 1):
         yield state.v, _velocity(t).doit()
@@ -129,9 +129,9 @@ def _newton() -> Identities:
 
 @step()
 def _reach() -> Identities:
-    r"""One gradient moves the parameter by $\eta (1 - \beta) \beta^k \mathbf{g}$ in the k-th step after it; within k
-    steps by $\eta (1 - \beta^k) \mathbf{g}$, in the end by $\eta \mathbf{g}$, just as much as gradient descent moves it
-    at once.
+    r"""A single gradient moves the parameter by $\eta (1 - \beta) \beta^k \mathbf{g}$ in the k-th step after it; within
+    k steps by $\eta (1 - \beta^k) \mathbf{g}$, in the end by $\eta \mathbf{g}$, just as much as gradient descent moves
+    it at once.
     """
     # A gradient g_i moves θ by η (1 − β) g_i β^k at each later step k: differences of neighbours once more.
     k, beta, eta, g = dimension("k"), positive("beta"), positive("eta"), real("g")
@@ -142,7 +142,7 @@ def _reach() -> Identities:
 
 @step("formula", scope=Scope.ENUMERATED, detail="t ≤ 3, any gradients")
 def _step_formula() -> Identities:
-    """What is computed is the statement with the closed form of the velocity."""
+    """The formula computes the statement with the closed form of the velocity."""
     g, beta, eta = vector("g"), positive("beta"), positive("eta")
     theta = real("theta")
     for t, state in enumerate(_run([g[i] for i in range(1, 4)], beta, eta), 1):
@@ -166,13 +166,13 @@ def _next_velocity() -> Any:
 
 @step()
 def _any_velocity() -> Identities:
-    """What is computed is the statement, at every step, for any state and every n."""
+    """The formula computes the statement, at every step, for any state and every n."""
     yield _after_a_step().then(lambda s: s.v), _next_velocity()
 
 
 @step()
 def _any_step() -> Identities:
-    """What is computed is the statement, at every step, for any state and every n."""
+    """The formula computes the statement, at every step, for any state and every n."""
     yield _after_a_step().then(lambda s: s.theta), vector("theta")[index("i")] - positive("eta") * _next_velocity()
 
 

@@ -34,7 +34,7 @@ def _mean_of_means() -> Identities:
 
 @step()
 def _any_number() -> Identities:
-    """What is computed is the mean of the batch means, for any number of batches."""
+    """The formula computes the mean of the batch means, for any number of batches."""
     xp, k, batches = AnyLength(), index("k"), dimension("K")
     found = computed(epoch_loss, xp, xp.array("l", batches)).then(entry())
     yield found, symbolic_sum(vector("l")[k], k, batches) / batches

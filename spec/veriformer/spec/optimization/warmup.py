@@ -60,7 +60,7 @@ def _half_the_way() -> Identities:
 
 @step()
 def _any_length() -> Identities:
-    """What is computed is the statement, for every step before the end of warmup and every step after it."""
+    """The formula computes the statement, for every step before the end of warmup and every step after it."""
     xp, t, rest, eta = AnyLength(), sp.Symbol("t", integer=True, nonnegative=True), dimension("r"), positive("eta")
     for now, end in ((t, t + rest), (rest + t, rest)):
         yield computed(warmup, xp, now, max_lr=eta, warmup_steps=end).then(entry()), _printed(now, end)
@@ -68,7 +68,7 @@ def _any_length() -> Identities:
 
 @step(scope=Scope.ENUMERATED, detail="T ≤ 3, t ≤ 4, any rate")
 def _formula() -> Identities:
-    """What is computed is the statement."""
+    """The formula computes the statement."""
     eta, xp = positive("eta"), Symbolic()
     for warmup_steps in range(1, 4):
         for t in range(5):

@@ -101,7 +101,7 @@ def _formula() -> Identities:
 
 @step(scope=Scope.NUMERIC, detail="50 digits of every step, of 3 of warmup, 5 of decay and 2 after the end")
 def _whole_schedule() -> Identities:
-    """What is computed is (10) before the end of the warmup, the statement up to the end of all steps, then 0."""
+    """The formula computes (10) before the end of the warmup, the statement up to the end of all steps, then 0."""
     eta, warm, total = positive("eta"), 3, 8
     for t in range(total + 2):
         rate = warmup_cosine(Symbolic(), t, max_lr=eta, warmup_steps=warm, total_steps=total).value[()]

@@ -66,7 +66,7 @@ def _decay_of_l2() -> Identities:
 
 @step()
 def _any_step() -> Identities:
-    r"""What is computed is Adam's step with $\lambda \theta$ added to the gradient, for any state, every n and t."""
+    r"""The formula computes Adam's step with $\lambda \theta$ added to the gradient, for any state, every n and t."""
     i, decay = index("i"), positive("lambda")
     g = vector("g")[i] + decay * vector("theta")[i]
     for t in STEPS:
@@ -94,7 +94,7 @@ def _decay_of_adamw() -> Identities:
 
 @step("any-step")
 def _any_decoupled_step() -> Identities:
-    """What is computed is the statement, for any state, every n and every t."""
+    """The formula computes the statement, for any state, every n and every t."""
     i, decay = index("i"), positive("lambda")
     kept = (1 - positive("eta") * decay) * vector("theta")[i]
     for t in STEPS:

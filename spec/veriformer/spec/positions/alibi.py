@@ -80,7 +80,7 @@ def _paper(heads: int) -> list[Fraction]:
 
 @step(scope=Scope.ENUMERATED, detail="H ≤ 9 and H = 12, 16")
 def _slopes() -> Identities:
-    """What is computed are the slopes of the paper's recursion."""
+    """The formula computes the slopes of the paper's recursion."""
     for heads in (*range(1, 10), 12, 16):
         yield from zip(alibi_slopes(Symbolic(), heads).value, map(_power, _paper(heads)), strict=True)
 

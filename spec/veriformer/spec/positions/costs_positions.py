@@ -1,4 +1,4 @@
-"""What positions cost: N rows of d features, n positions, H heads, n_q queries and n_k keys, w bytes per element.
+"""Costs of positions: N rows of d features, n positions, H heads, n_q queries and n_k keys, w bytes per element.
 
 FLOPs count matrix products, of which there are none. Elementwise operations count one each; what depends on the width
 alone, such as the frequencies, is free.
@@ -20,7 +20,7 @@ def rotation_operations() -> Any:
 
 
 def rotation_operations_by_matrix() -> Any:
-    """The same as N products of a vector with a d × d matrix, all entries used: N d (2 d − 1)."""
+    """Return the operations as N products of a vector with a d × d matrix, all entries used: N d (2 d − 1)."""
     d = symbol("d")
     return symbol("N") * d * (2 * d - 1)
 

@@ -89,7 +89,7 @@ def _vjp() -> Identities:
 
 @step()
 def _any_length() -> Identities:
-    """What is computed is the statement, for all sizes: position 0 reads the first row."""
+    """The formula computes the statement, for all sizes: position 0 reads the first row."""
     xp, (b, t, a) = AnyLength(), index("b t a")
     texts, n, longest, d = map(dimension, "BnNd")
     x, table, positions = vector("x"), vector("P"), whole("p")
@@ -101,7 +101,7 @@ def _any_length() -> Identities:
 
 @step()
 def _any_vjp() -> Identities:
-    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
     B, n, N, d = map(dimension, "BnNd")
     positions = whole_numbers(whole("p"), n)
     yield from pullbacks(add_positions, add_positions_vjp, {"x": (B, n, d), "P": (N, d), "p": positions})

@@ -60,7 +60,7 @@ def _complex() -> Identities:
 
 @step()
 def any_length() -> Identities:
-    r"""What is computed is the statement, for any number of rows at any positions, any even width and any base: for
+    r"""The formula computes the statement, for any number of rows at any positions, any even width and any base: for
     pairs of neighbours, and for pairs whose second feature stands half the width after the first. In $\theta_i$ pairs
     count from 0. Neighbours are written (i, 1) and (i, 2).
     """

@@ -58,7 +58,9 @@ def _any_length() -> Identities:
 
 @step()
 def _base_at_the_end() -> Identities:
-    r"""It divides the lowest frequency, that of the last pair, by $\alpha^{(d-2)/d}$: not quite by $\alpha$."""
+    r"""Scaling the base divides the lowest frequency, that of the last pair, by $\alpha^{(d-2)/d}$: not quite by
+    $\alpha$.
+    """
     d, e, log_alpha = dimension("d"), dimension("e"), sp.log(positive("alpha"))
     yield _theta(e / 2, log_alpha), _theta(e / 2) / sp.exp(e / d * log_alpha)
 

@@ -49,7 +49,7 @@ def _shift() -> Identities:
 
 @step()
 def _one_side() -> Identities:
-    r"""It is enough to turn one of the two: $\mathbf{q}_m \cdot \mathbf{k}_n = \mathbf{q}_{m-n} \cdot \mathbf{k}_0 =
+    r"""Turning one of the two is enough: $\mathbf{q}_m \cdot \mathbf{k}_n = \mathbf{q}_{m-n} \cdot \mathbf{k}_0 =
     \mathbf{q}_0 \cdot \mathbf{k}_{n-m}$.
     """
     m, n = real("m n")
@@ -66,7 +66,7 @@ def _same_position() -> Identities:
 
 @step(scope=Scope.ENUMERATED, detail="d = 2, 4 interleaved and 4 in halves, every position, shift and vector")
 def _formula() -> Identities:
-    """What the formula computes has this property in both pairings."""
+    """The formula has this property in both pairings."""
     t = real("t")
     for d, pairing in ((2, "interleaved"), (4, "interleaved"), (4, "half")):
         xp, q, m = symbolic("q", d)

@@ -75,14 +75,14 @@ def _any(feature: int) -> tuple[Computed, Any]:
 
 @step()
 def _any_sine() -> Identities:
-    """What is computed at feature 2i is the statement, for any number of positions, even width and base."""
+    """The formula computes the statement at feature 2i, for any number of positions, even width and base."""
     feature, angle = _any(1)
     yield feature, sp.sin(angle)
 
 
 @step()
 def _any_cosine() -> Identities:
-    """What is computed at feature 2i + 1 is the statement, for any number of positions, even width and base."""
+    """The formula computes the statement at feature 2i + 1, for any number of positions, even width and base."""
     feature, angle = _any(2)
     yield feature, sp.cos(angle)
 

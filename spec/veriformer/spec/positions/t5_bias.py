@@ -97,7 +97,7 @@ def _counted(distance: int, buckets: int, max_distance: int) -> Any:
     detail="distances at and next to each edge, six pairs of bucket count and M, 32 and 128 included",
 )
 def _formula() -> Identities:
-    r"""What is computed is $\lfloor b(x) \rfloor$, as the number of edges that x has reached, exact also where $b(x)$
+    r"""The formula computes $\lfloor b(x) \rfloor$, as the number of edges that x has reached, exact also where $b(x)$
     is whole, non-decreasing, and constant from M on.
     """
     for buckets, far in _SETTINGS:
@@ -171,7 +171,7 @@ def _sample(rng: np.random.Generator) -> dict[str, Any]:
 
 
 def _exact(a: Any) -> int:
-    """How many distances have a bucket of their own."""
+    """Return the number of distances that have a bucket of their own."""
     return int(a["table"].shape[0] // (4 if a["bidirectional"] else 2))
 
 

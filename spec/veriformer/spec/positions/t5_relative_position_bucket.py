@@ -26,7 +26,7 @@ def t5_relative_position_bucket(
 
 
 def _bucket(distance: Any, buckets: int, max_distance: int) -> NDArray[np.int64]:
-    """How many edges the distance has reached."""
+    """Return the bucket: the number of edges that the distance has reached."""
     reached = np.searchsorted(edges(buckets, max_distance), distance, side="right")
     return np.asarray(reached, dtype=np.int64)
 

@@ -15,7 +15,7 @@ from veriformer.spec.proofs.sums import tidy
 
 
 def is_identically_zero(e: Any) -> bool:
-    """Whether the expression is identically zero; False means that it was not found to be."""
+    """Return whether the expression is identically zero; False means that it was not found to be."""
     return all(_rational_zero(case) for case in _cases(tidy(sp.sympify(e))))
 
 
@@ -72,7 +72,7 @@ class _Field:
         return self._generator("atom", alike, e)
 
     def is_zero(self, e: Any) -> bool:
-        """Whether a lowered expression is zero: its numerator, reduced by R² = b, has no coefficient left."""
+        """Return whether a lowered expression is zero: its numerator, reduced by R² = b, has no coefficient left."""
         numerator = sp.expand(sp.fraction(sp.together(e))[0])
         for root, base in reversed(self._roots.items()):
             if numerator.has(root):

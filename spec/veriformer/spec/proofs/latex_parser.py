@@ -86,7 +86,7 @@ class _Parser:
         return found
 
     def group(self) -> Read:
-        """What stands in braces, or the next token alone."""
+        """Parse the contents of braces, or the next token alone."""
         if self.peek() != "{":
             return self.atom(alone=True)
         return self.enclosed("{", "}")

@@ -15,7 +15,8 @@ from veriformer.spec.proofs.latex_values import Letters, UnreadableError, relate
 
 
 def stated(line: str, letters: Letters, values: Sequence[Any] = ()) -> bool:
-    """Whether every formula of a line of words and formulas holds: relations are true, others give the values, in turn.
+    """Return whether each formula of a line of words and formulas holds: relations are true, others give the values, in
+    turn.
 
     A relation after the word "if" must be true exactly where the one before it is. A letter that is a range stands for
     each of its numbers. A single letter only needs to be known.
@@ -66,7 +67,7 @@ _RELATED_TO_WORDS = re.compile(r"^(?: |=|\\sim(?![a-zA-Z]))+")
 
 
 def _between_words(line: str) -> Iterator[tuple[str, str]]:
-    r"""What stands between the \text{…} that are in no brackets and name no function, after the last of them."""
+    r"""Yield the words of each \text{…} that is in no brackets and names no function, with the part after it."""
     word, part, depth, i = "", "", 0, 0
     while i < len(line):
         text = _WORDS.match(line, i) if depth == 0 else None

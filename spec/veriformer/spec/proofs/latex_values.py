@@ -1,4 +1,4 @@
-"""What letters, operators and relations of a formula in LaTeX mean: numbers, arrays and functions.
+"""Values of letters, operators and relations of a formula in LaTeX: numbers, arrays and functions.
 
 A letter is named as it is read aloud (`sigma`, `d_model`, `x_hat`, `W^(1)`): a number, an array, whose indices count
 from 1, or a function, of its indices or its arguments. Products of arrays are matrix products.
@@ -15,7 +15,7 @@ from veriformer.spec.arithmetic.lazy_sympy import sp
 
 Letters = Mapping[str, Any]
 Read = Callable[[Letters], Any]
-"""What a part of a formula says, given its letters."""
+"""Reader of a part of a formula: its value, given its letters."""
 
 
 def _entrywise(function: str) -> Callable[[Any], Any]:
@@ -36,7 +36,7 @@ class UnreadableError(ValueError):
 
 
 def related(relation: str, left: Any, right: Any) -> bool:
-    r"""Whether a relation holds; after \approx the right side is the left one, rounded to its digits."""
+    r"""Return whether a relation holds; after \approx the right side is the left one, rounded to its digits."""
     if relation in ("=", "\\to"):
         return same(left, right)
     if relation == "\\approx":
@@ -50,7 +50,7 @@ def related(relation: str, left: Any, right: Any) -> bool:
 
 
 def same(left: Any, right: Any) -> bool:
-    """Whether two numbers or arrays are equal: exactly, or to 12 digits where they were computed in floats."""
+    """Return whether two numbers or arrays are equal: exactly, or to 12 digits where they were computed in floats."""
     x, y = (np.array(v, dtype=object) for v in (left, right))
     if x.size == y.size == 1:
         x, y = x.ravel(), y.ravel()

@@ -25,15 +25,15 @@ class Computed:
     inputs: tuple[Any, ...] = ()
 
     def each(self, function: Callable[[Any], Any]) -> Computed:
-        """The same with a function applied to every entry, in the order of the entries."""
+        """Apply a function to every entry, in the order of the entries, and keep the provenance."""
         return replace(self, value=[function(e) for e in flat(self.value)])
 
     def then(self, function: Callable[[Any], Any]) -> Computed:
-        """The same with a function applied to the value as a whole."""
+        """Apply a function to the value as a whole, and keep the provenance."""
         return replace(self, value=function(self.value))
 
     def entry(self, *index: int) -> Computed:
-        """One entry of an array."""
+        """Return an entry of the array, with its provenance."""
         return replace(self, value=_values(self.value)[index])
 
 
@@ -58,7 +58,7 @@ def plain(side: Any) -> Any:
 
 
 def restated(left: Any, right: Any) -> bool:
-    """Whether the two sides are one expression that comes from one place."""
+    """Return whether the two sides are one expression that comes from one place."""
     if plain(left) != plain(right):
         return False
     origins = [(side.origin, side.inputs) for side in (left, right) if isinstance(side, Computed)]
@@ -81,7 +81,7 @@ def _any_length(side: Any) -> bool:
 
 
 _ANY_LENGTH = "AnyLength()"
-"""How the arithmetic of any length is told among the inputs."""
+"""Name of the arithmetic of any length among the inputs."""
 
 
 def entries_with_origin(x: Any) -> list[Any]:

@@ -20,7 +20,7 @@ _HELD = ("proved", "confirmed")
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the prover found of a step.
+    """Verdict of the prover on a step.
 
     status: "proved"; "confirmed" (a numerical check that came out right); "refuted" (a point shows that it is false);
     "unproved" (neither proved nor refuted); "vacuous" (it says nothing: no identity, or only
@@ -37,7 +37,7 @@ class Verdict:
 
     @property
     def holds(self) -> bool:
-        """Whether the step may be relied upon, as far as its scope reaches."""
+        """True if the step may be relied upon, as far as its scope reaches."""
         return self.status in _HELD
 
 
@@ -59,7 +59,9 @@ def prove(step: Step, *, cached: bool = True) -> Verdict:
 
 
 def holds(step: Step) -> bool:
-    """Whether a step is proved or confirmed; its identities are not written out, which takes longer than to refute."""
+    """Return whether a step is proved or confirmed; its identities are not written out, which takes longer than to
+    refute.
+    """
     status, _ = _judge(step, [], set())
     return status in _HELD
 

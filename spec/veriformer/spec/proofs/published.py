@@ -9,7 +9,7 @@ from veriformer.spec.proofs.provenance import Computed, plain
 
 
 def rounds_to(exact: Any, text: str) -> tuple[Any, Any]:
-    """That the exact number, rounded to the digits of `text`, is `text`; a tie would go up.
+    """Return the identity that the exact number, rounded to the digits of `text`, is `text`; a tie goes up.
 
     A number that is the printed one to begin with was not rounded: nobody computed it, unless it says so.
     """
@@ -21,5 +21,5 @@ def rounds_to(exact: Any, text: str) -> tuple[Any, Any]:
 
 
 def holds(condition: bool) -> tuple[Any, Any]:
-    """That a comparison of numbers came out true: its truth value is 1."""
+    """Return the identity that a comparison of numbers came out true: its truth value is 1."""
     return Computed(sp.Integer(bool(condition)), "comparison"), sp.S.One

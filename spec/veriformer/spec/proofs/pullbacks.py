@@ -20,7 +20,7 @@ def pullbacks(
     places: Mapping[Any, Any] | None = None,
     **options: Any,
 ) -> Identities:
-    """What `vjp` computes for each array, and what SymPy derives from what `formula` computes, entry by entry.
+    """Yield, for each array, the entries that `vjp` computes and those that SymPy derives from `formula`'s result.
 
     arguments: by name and in their order, the shape of an array of letters, or whatever else is no array. The vjp takes
     the same, and then the cotangent g. places: for a size of blocks that are put together, the index there.

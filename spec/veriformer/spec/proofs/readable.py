@@ -18,7 +18,7 @@ def readable(e: Any) -> Any:
     letters = [c for c in _LETTERS if c not in names]
 
     def lettered(part: Any) -> tuple[Any, int]:
-        """The same with letters, and how many sums lie within one another."""
+        """Return the part with letters, and the depth of its nested sums."""
         if not part.has(sp.Sum):
             return part, 0
         if not isinstance(part, sp.Sum):

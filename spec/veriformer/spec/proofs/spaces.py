@@ -35,7 +35,7 @@ class Mapped:
 
 @dataclass(frozen=True)
 class Space:
-    """What entries are from, and the sizes of the last axes, in LaTeX."""
+    """Space of an argument: the set of its entries, and the sizes of its last axes, in LaTeX."""
 
     entries: str
     axes: tuple[str, ...] = ()
@@ -94,7 +94,7 @@ def fits(space: str, draws: Sequence[tuple[Any, Sizes]]) -> None:
 
 
 def _spelled(space: str, value: Any) -> bool:
-    r"""Whether a value is a text, \Sigma^*, or a sequence of tuples of them, (\Sigma^* \times \Sigma^*)^*."""
+    r"""Return whether a value is a text, \Sigma^*, or a sequence of tuples of them, (\Sigma^* \times \Sigma^*)^*."""
     if space == r"\Sigma^*":
         return isinstance(value, str | bytes)
     parts = space.removeprefix("(").removesuffix(")^*").split(r" \times ")

@@ -1,4 +1,4 @@
-"""What the mathematics demands of an implementation, operation by operation, as records.
+"""Requirements on an implementation, operation by operation, as records.
 
 ``REQUIREMENTS`` lists all of them, prerequisites before what rests on them; ``requirement(slug)`` finds one.
 """

@@ -9,7 +9,7 @@ _EQUATIONS = ("20", "21", "22", "23", "24a")
 def _option(
     name: str, statement: str, bug_class: str, *precedents: str, weight: Weight, equations: tuple[str, ...] = _EQUATIONS
 ) -> Requirement:
-    """One option, or one regime, in which the formula must hold: result and gradients."""
+    """Return the requirement that the formula holds under an option, or in a regime: result and gradients."""
     floating_point_statement = "Result and gradients lie within the running error bound of the formula."
     return templates.law(
         "attention",

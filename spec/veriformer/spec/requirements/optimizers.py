@@ -14,7 +14,7 @@ _RUN_BOUND = (
 def _common(
     operation: str, equations: tuple[str, ...], statement: str, refused: str, precedents: tuple[str, ...] = ()
 ) -> tuple[Requirement, ...]:
-    """What holds of every optimizer."""
+    """Return the requirements on every optimizer."""
     return (
         templates.contract(operation, equations),
         templates.equation(
@@ -101,7 +101,7 @@ def _common(
 
 
 def _adaptive(operation: str, equations: tuple[str, ...]) -> tuple[Requirement, ...]:
-    """What Adam and AdamW have in common."""
+    """Return the requirements that Adam and AdamW share."""
     return (
         templates.law(
             operation,

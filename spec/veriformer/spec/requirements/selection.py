@@ -1,4 +1,4 @@
-"""Which requirements a word selects: the one way of asking for them, on every command line."""
+"""Selection of requirements by a word: the one way of asking for them, on every command line."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def result_dtype(operation: str) -> Requirement:
 
 
 def form(operation: str, statement: str) -> Requirement:
-    """What a result looks like that is no tensor."""
+    """Return the requirement on the form of a result that is no tensor."""
     return Requirement(
         slug=f"{operation}.contract",
         operation=operation,
@@ -307,7 +307,7 @@ def convention(
 def contract_case(
     operation: str, name: str, statement: str, bug_class: str, equations: tuple[str, ...] = (), *, weight: Weight
 ) -> Requirement:
-    """What the contract says of one corner, where the formula alone would leave a choice."""
+    """Return the contract's requirement on a corner case, where the formula alone would leave a choice."""
     return Requirement(
         slug=f"{operation}.{name}",
         operation=operation,

@@ -1,4 +1,4 @@
-"""What the MLP and the feed-forward network have in common: laws, the gradient, what is refused."""
+"""Requirements that the MLP and the feed-forward network share: laws, the gradient, refused arguments."""
 
 from veriformer.spec.requirement import Kind, Requirement, Weight
 from veriformer.spec.requirements import templates

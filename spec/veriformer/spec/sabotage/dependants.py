@@ -1,4 +1,4 @@
-"""What depends on a piece of source code: the modules that import it, and the functions whose code mentions it."""
+"""Dependants of a piece of source code: the modules that import it, and the functions whose code mentions it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def forget(module: str) -> None:
 
 
 def reached(module: str, name: str) -> frozenset[Place]:
-    """What the code of a definition names, and what the code of that names, and so on; a class counts as a whole."""
+    """Return a definition and all that its code names, transitively; a class counts as a whole."""
     found, waiting = {(module, name)}, [(module, name)]
     while waiting:
         more = everything().get(waiting.pop(), frozenset()) - found

@@ -1,4 +1,4 @@
-"""One mutation of one source file, and how a file is cut up into all of them."""
+"""Mutation of a source file, and the list of all mutations of a file."""
 
 from __future__ import annotations
 

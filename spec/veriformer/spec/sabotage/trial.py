@@ -1,4 +1,4 @@
-"""What becomes of one mutation: the proofs that rest on the file are tried, then its tests, in a process of its own."""
+"""Trial of a mutation: the proofs that rest on the file are tried, then its tests, in a process of its own."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _PRELOADED = ["sympy", "numpy", "mpmath", "rich.console", "torch", "pytest", "veriformer.spec.sabotage.loaded"]
 _PATIENCE = 30
-"""How many times its limit, which is processor time, a process may take by the clock."""
+"""Ratio of a process's limit of elapsed time to its limit of processor time."""
 _TEXTS = ("statement", "correction", "domain")
 _SLOW = ("test_every_step_holds_and_its_sabotage_does_not", "test_the_document_lists_what_the_equations_decide")
 """Tests that only prove again what has been proved, which is tried before."""
@@ -45,7 +45,7 @@ class Outcome:
 
     @property
     def killed(self) -> bool:
-        """Whether something failed."""
+        """True if a proof or a test failed."""
         return self.by in ("proof", "test")
 
 
@@ -58,7 +58,7 @@ def tried(mutation: Mutation, tests: Path, limit: float) -> Outcome:
 
 
 def _forked(work: Callable[..., tuple[str, str]], arguments: tuple[Any, ...], limit: float) -> tuple[str, str, float]:
-    """What `work` returns, and its processor time, in a forked process that has everything loaded."""
+    """Run `work` in a forked process that has everything loaded; return its result and its processor time."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_PRELOADED)
     ours, theirs = context.Pipe(duplex=False)
@@ -88,7 +88,7 @@ def _child(work: Callable[..., tuple[str, str]], arguments: tuple[Any, ...], lim
 
 @cache
 def _holds_without(by: str, name: str, tests: Path, limit: float) -> bool:
-    """Whether the same step or test holds where nothing is mutated."""
+    """Return whether this step or test holds where nothing is mutated."""
     return _forked(_judged_without, (by, name, tests), limit)[0] == "holds"
 
 

@@ -94,7 +94,7 @@ def log_probability(t: Any, k: Any, size: Any) -> Any:
 
 @step()
 def _any_length() -> Identities:
-    r"""What is computed is the statement, for any number of classes and the mean over any number T of rows: for
+    r"""The formula computes the statement, for any number of classes and the mean over any number T of rows: for
     probabilities, and for class indices k of which some are to be ignored ($k_t = -100$), both also smoothed (48).
     """
     xp, rows, size, a, y = AnyLength(), dimension("T"), dimension("V"), positive("alpha"), whole("k")
@@ -152,7 +152,7 @@ def _vjp() -> Identities:
 
 @step()
 def _any_vjp() -> Identities:
-    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
     T, V = map(dimension, "TV")
     alpha = positive("alpha")
     yield from pullbacks(cross_entropy, cross_entropy_vjp, {"z": (T, V), "y": (T, V)}, label_smoothing=alpha)

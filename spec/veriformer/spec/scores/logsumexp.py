@@ -96,8 +96,8 @@ def _log_weight() -> Identities:
 
 @step()
 def _parts() -> Identities:
-    r"""One more score: $\mathrm{lse}(x_1, \dots, x_{n+1}) = \log(e^{\mathrm{lse}(x_1, \dots, x_n)} + e^{x_{n+1}})$, so
-    it can be accumulated.
+    r"""A further score gives $\mathrm{lse}(x_1, \dots, x_{n+1}) = \log(e^{\mathrm{lse}(x_1, \dots, x_n)} +
+    e^{x_{n+1}})$, so it can be accumulated.
     """
     z, j, n = vector("z"), index("j"), dimension("n")
     yield sp.log(sp.exp(_lse()) + sp.exp(z[n + 1])), sp.log(symbolic_sum(sp.exp(z[j]), j, n + 1))
@@ -105,7 +105,7 @@ def _parts() -> Identities:
 
 @step(scope=Scope.ENUMERATED, detail="n ≤ 4, every c")
 def _formula() -> Identities:
-    """What is computed is the left-hand side, whatever number stands for the maximum."""
+    """The formula computes the left-hand side, whatever number stands for the maximum."""
     for n in range(1, 5):
         xp = TowerArithmetic()
         z = xp.symbols("z", n)
@@ -126,14 +126,14 @@ def _vjp() -> Identities:
 
 @step()
 def _any_vjp() -> Identities:
-    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
     m, n = map(dimension, "mn")
     yield from pullbacks(logsumexp, logsumexp_vjp, {"z": (m, n)})
 
 
 @step()
 def _any_length() -> Identities:
-    """What is computed is the left-hand side, for every n, with any number for c."""
+    """The formula computes the left-hand side, for every n, with any number for c."""
     xp = AnyLength()
     yield computed(logsumexp, xp, xp.array("z", dimension("n"))).then(entry()), _lse()
 

@@ -35,7 +35,7 @@ def perplexity_vjp(xp: Any, logits: Any, target: Any, g: Any, *, ignore_index: i
 
 @step()
 def _uniform() -> Identities:
-    """Who spreads the probability evenly over V tokens has perplexity V, for a text of any length."""
+    """A model that spreads the probability evenly over V tokens has perplexity V, for a text of any length."""
     t, n, size = index("t"), dimension("T"), dimension("V")
     yield sp.exp(-symbolic_sum(sp.log(1 / size), t, n) / n), size
 
@@ -52,8 +52,8 @@ def _windows() -> Identities:
 
 @step()
 def _any_length() -> Identities:
-    r"""What is computed is the statement, for a text and a vocabulary of any size; of tokens that are ignored ($x_t =
-    -100$) neither the sum nor T takes notice.
+    r"""The formula computes the statement, for a text and a vocabulary of any size; ignored tokens ($x_t = -100$) count
+    neither in the sum nor in T.
     """
     xp, n, size = AnyLength(), dimension("T"), dimension("V")
     z, x, some = xp.array("z", n, size), whole("x", nonnegative=True), whole("x")
@@ -70,7 +70,7 @@ def _any_length() -> Identities:
 
 @step(scope=Scope.ENUMERATED, detail="T ≤ 3, V = 2")
 def _formula() -> Identities:
-    r"""What is computed is the inverse of the geometric mean of the probabilities: $\mathrm{PPL}^T = 1 / \prod_t P(x_t
+    r"""The formula computes the inverse of the geometric mean of the probabilities: $\mathrm{PPL}^T = 1 / \prod_t P(x_t
     \mid x_{<t})$.
     """
     for rows in range(1, 4):
@@ -94,7 +94,7 @@ def _vjp() -> Identities:
 
 @step()
 def _any_vjp() -> Identities:
-    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
     T, V = map(dimension, "TV")
     tokens = whole_numbers(whole("x", nonnegative=True), T)
     yield from pullbacks(perplexity, perplexity_vjp, {"z": (T, V), "target": tokens})

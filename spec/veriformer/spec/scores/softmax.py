@@ -139,14 +139,14 @@ def _vjp() -> Identities:
 
 @step()
 def _any_vjp() -> Identities:
-    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
     m, n = map(dimension, "mn")
     yield from pullbacks(softmax, softmax_vjp, {"z": (m, n)}, axis=0)
 
 
 @step()
 def any_length() -> Identities:
-    """What the formula computes is the statement, for every n, and with any number for the largest score."""
+    """The formula computes the statement, for every n, and with any number for the largest score."""
     xp, i = AnyLength(), index("i")
     yield computed(softmax, xp, xp.array("z", dimension("n"))).then(entry(i)), weight(i)
 

@@ -1,1 +1,1 @@
-"""What the documents say that the equations were taken from, and what became of it."""
+"""Source documents of the equations: their statements, and the verdict on each."""

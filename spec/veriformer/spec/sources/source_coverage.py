@@ -28,7 +28,7 @@ VERDICTS = (
     "convention",
     "not checkable",
 )
-"""What can become of a statement; of what is proved, how far the proof reaches."""
+"""Verdicts on a statement; of a proved one, the scope of the proof."""
 
 
 _TABLES = ("part_2", "part_1", "fundamentals", "anatomy")
@@ -47,7 +47,7 @@ class Place:
     last: int
 
     def holds(self, document: str, first: int, last: int) -> bool:
-        """Whether these lines touch it."""
+        """Return whether these lines touch it."""
         return document == self.document and self.first <= last and first <= self.last
 
 
@@ -91,7 +91,7 @@ def decided_by(equations: Sequence[Equation], *, everything: bool) -> tuple[Item
 
 
 def counts(found: Iterable[Item]) -> dict[str, int]:
-    """How many items have which verdict, with its scope."""
+    """Return the number of items by verdict; of proved ones, by the scope of the proof."""
     by_verdict = Counter(i.statement.scope or i.statement.verdict for i in found)
     return {verdict: by_verdict[verdict] for verdict in VERDICTS}
 

@@ -77,7 +77,7 @@ class SourceStatement:
 
     @property
     def scope(self) -> str:
-        """How far the steps that entail it reach: as far as the one that reaches least. Code that is run is confirmed
+        """Scope of the steps that entail it: that of the step which reaches least. Code that is run is confirmed
         numerically; of anything else without steps there is nothing to say.
         """
         if self.reason == "run":
@@ -87,7 +87,9 @@ class SourceStatement:
 
     @property
     def verdict(self) -> str:
-        """What the steps prove or the erratum refutes, if they hold; a definition is "defined"."""
+        """Verdict on the statement: what the steps prove or the erratum refutes, if they hold; a definition is
+        "defined".
+        """
         if not self.decided_by:
             return {"notation": "defined", "run": "confirmed"}.get(self.reason, "not checkable")
         if ":" not in self.decided_by:

@@ -1,4 +1,4 @@
-"""What a comparison of vectors costs: one query and N keys of width d, w bytes per element."""
+"""Costs of a comparison of vectors: a query and N keys of width d, w bytes per element."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _entries() -> Any:
 
 
 def comparison(operations: int) -> Costs:
-    """So many elementwise operations on each entry of the keys, which are read once, as the query is."""
+    """Return the costs of this many operations on each entry of the keys, which are read once, as the query is."""
     return {
         "FLOPs": lambda: sp.S.Zero,
         "other operations": lambda: operations * _entries(),

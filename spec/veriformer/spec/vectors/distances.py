@@ -111,7 +111,7 @@ def _distance_vjp() -> Identities:
 
 @step("any-length")
 def _any_distance() -> Identities:
-    """What is computed is the statement, for all sizes."""
+    """The formula computes the statement, for all sizes."""
     xp, d, c = AnyLength(), dimension("d"), index("c")
     u, v = vector("u"), vector("v")
     apart = computed(euclidean_distance, xp, xp.array("u", d), xp.array("v", d))
@@ -120,7 +120,7 @@ def _any_distance() -> Identities:
 
 @step("any-vjp")
 def _any_distance_vjp() -> Identities:
-    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
     n, d = map(dimension, "nd")
     yield from pullbacks(euclidean_distance, euclidean_distance_vjp, {"u": (n, d), "v": (n, d)})
 
@@ -198,7 +198,7 @@ def _cosine_vjp() -> Identities:
 
 @step("any-length")
 def _any_cosine() -> Identities:
-    """What is computed is the statement, for all sizes."""
+    """The formula computes the statement, for all sizes."""
     xp, d = AnyLength(), dimension("d")
     cosine = computed(cosine_similarity, xp, xp.array("u", d), xp.array("v", d))
     yield cosine.then(entry()), _cosine(vector("u"), vector("v"))
@@ -206,7 +206,7 @@ def _any_cosine() -> Identities:
 
 @step("any-vjp")
 def _any_cosine_vjp() -> Identities:
-    """So it is for all sizes, as SymPy derives it from what the formula computes."""
+    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
     n, d = map(dimension, "nd")
     yield from pullbacks(cosine_similarity, cosine_similarity_vjp, {"u": (n, d), "v": (n, d)})
 
