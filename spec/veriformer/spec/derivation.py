@@ -1,4 +1,4 @@
-"""Parts of a derivation beside its records: premises of a step, one worked example, and the literature."""
+"""Parts of a derivation beside its records: the definitions behind a step, one worked example, and the literature."""
 
 from __future__ import annotations
 

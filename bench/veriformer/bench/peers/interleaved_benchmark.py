@@ -99,7 +99,7 @@ def interleaved_benchmark(
 
 
 def _repeats(run: Run) -> int:
-    """Return the number of runs per turn; the timed runs are the warm-up."""
+    """Return the number of runs per turn; the runs timed to find it are the warm-up."""
     seconds = min(_time(run, 1, time.perf_counter) for _ in range(3))
     return min(max(1, ceil(_SHORTEST / seconds)), 10_000)
 

@@ -22,7 +22,7 @@ _LONGEST = 0.3
 _MOST_BYTES = 2**30
 _TURN, _TURNS = 0.01, 3
 _PASSES = 32
-"""Largest time, in copies of the least bytes: a pass for each operator of an unfused formula."""
+"""Largest time of an implementation, in copies of the least bytes: a pass for each operator of an unfused formula."""
 _PATIENCE = 60.0
 
 

@@ -43,7 +43,8 @@ class Bounded(Protocol):
 
 @dataclass(frozen=True)
 class RoundingModel:
-    """Rounding errors that an implementation may make: relatively u, absolutely by underflow, any beyond `largest`.
+    """Rounding errors that an implementation may make: relatively u, absolutely by underflow, without bound beyond
+    `largest`.
 
     `vanished` is how many times as much a power of e may lose by underflow, since its exponent may have been lowered
     and its result raised again. `flush` is what adding loses where subnormal results become zero, else 0. `ulps` holds

@@ -46,9 +46,7 @@ COSTS = {"parameters": block_parameters, "FLOPs": block_flops, "other operations
 
 
 def usual(cost: Any) -> Any:
-    """Return the cost for a text of n tokens read by n_q = n_k = n queries, H heads of width d / H, and a network of 4
-    d.
-    """
+    """Return the cost for a text of n tokens, n_q = n_k = n, H heads of width d / H, and a network of width 4 d."""
     n, d, heads = costs.symbol("n"), costs.symbol("d"), costs.symbol("H")
     sizes = {"B": 1, "G": heads, "n_q": n, "n_k": n, "d_k": d / heads, "d_v": d / heads, "f": 4 * d}
     return sp.expand(cost.subs({costs.symbol(name): size for name, size in sizes.items()}, simultaneous=True))

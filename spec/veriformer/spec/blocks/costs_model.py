@@ -72,8 +72,7 @@ def step_bytes() -> Any:
 
 
 def kept_bytes() -> Any:
-    """Return the bytes that the backward pass of a block needs: 16 d numbers a token, and scores and weights as
-    printed.
+    """Return the bytes for the backward pass of a block: 16 d numbers a token, and scores and weights as printed.
 
     Two inputs of norms, what the norms gave, queries, keys, values, the heads' output, and the network's hidden layer
     before and after its activation: d (2 + 2 + 3 + 1 + 4 + 4).

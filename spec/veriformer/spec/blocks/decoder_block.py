@@ -121,9 +121,7 @@ def _more_operations() -> Identities:
 
 
 def _flops() -> Any:
-    """Return the FLOPs of a block over n_q tokens, and of attention with its projections over n_k tokens of the
-    context.
-    """
+    """Return the FLOPs of a block over n_q tokens, and attention with its projections over n_k tokens of context."""
     return block_flops().subs(costs.symbol("n_k"), costs.symbol("n_q")) + heads_flops()
 
 

@@ -55,7 +55,7 @@ def _order() -> Identities:
 
 
 def kept(xp: Any, weights: tuple[int, ...], k: int) -> NDArray[np.bool_]:
-    """Return which tokens of these weights are kept."""
+    """Return the mask of the kept tokens of these weights."""
     return np.asarray(top_k_filter(xp, xp.asarray(logs(weights)), k).value != -sp.oo, dtype=bool)
 
 

@@ -134,7 +134,7 @@ def _minimum() -> Identities:
 
 
 def any_length(approximate: str) -> tuple[Any, Computed]:
-    """Return an argument of any number of them, and the formula's result on it."""
+    """Return an entry of an argument of any length, and the formula's result there."""
     xp, i = AnyLength(), index("i")
     y = computed(gelu, xp, xp.array("x", dimension("n")), approximate=approximate)
     return vector("x")[i], y.then(entry(i))
@@ -164,7 +164,7 @@ def _vjp() -> Identities:
 
 @step()
 def _any_vjp() -> Identities:
-    """So it is for any number of entries."""
+    """The vector-Jacobian product is the formula's derivative, for any number of entries."""
     yield from pullbacks(gelu, gelu_vjp, {"x": (dimension("n"),)})
 
 

@@ -28,7 +28,7 @@ def _vjp() -> Identities:
 
 @step()
 def _any_vjp() -> Identities:
-    """So it is for any number of entries."""
+    """The vector-Jacobian product is the derivative of this form, for any number of entries."""
     yield from pullbacks(gelu, gelu_vjp, {"x": (dimension("n"),)}, approximate="tanh")
 
 

@@ -98,7 +98,7 @@ def _formula() -> Identities:
 
 @step()
 def _any_length() -> Identities:
-    """So it is for any number of entries."""
+    """The formula is the statement, for any number of entries."""
     xp, x, i = AnyLength(), vector("x"), index("i")
     yield computed(silu, xp, xp.array("x", dimension("n"))).then(entry(i)), x[i] / (1 + sp.exp(-x[i]))
 

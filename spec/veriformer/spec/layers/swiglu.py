@@ -62,7 +62,7 @@ def _formula() -> Identities:
 
 @step()
 def _any_length() -> Identities:
-    """So it is for all sizes."""
+    """The formula is the statement without biases, times the down projection, for all sizes."""
     xp, (t, o) = AnyLength(), index("t o")
     n, d, f, out = map(dimension, ("n", "d", "f", "o"))
     x, gate, up, down = map(vector, "xGUD")

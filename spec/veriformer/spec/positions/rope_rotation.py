@@ -148,7 +148,7 @@ def _vjp() -> Identities:
 
 @step()
 def _any_vjp() -> Identities:
-    """So it is for all sizes, for both features of every pair, as SymPy derives it from what the formula computes."""
+    """The vector-Jacobian product is the derivative that SymPy takes, for all sizes and both features of every pair."""
     n, m = map(dimension, "nm")
     positions = whole_numbers(whole("p"), n)
     for half in (1, 2):

@@ -15,7 +15,7 @@ from veriformer.spec.proofs.latex_values import Letters, UnreadableError, relate
 
 
 def stated(line: str, letters: Letters, values: Sequence[Any] = ()) -> bool:
-    """Return whether each formula of a line of words and formulas holds: relations are true, others give the values, in
+    """Return whether all formulas of a line of words and formulas hold: relations are true, others give the values in
     turn.
 
     A relation after the word "if" must be true exactly where the one before it is. A letter that is a range stands for

@@ -55,7 +55,7 @@ def _contract(operation: str) -> Requirement:
 
 
 def _calls(operation: str) -> tuple[Requirement, ...]:
-    """Return the laws of any model, between calls."""
+    """Return the requirements on any model, between calls."""
     return (
         _contract(operation),
         _law(
@@ -146,7 +146,7 @@ def _packing(operation: str) -> Requirement:
 
 
 def _causal(operation: str) -> tuple[Requirement, ...]:
-    """Return the laws of models that predict each token from those before it."""
+    """Return the requirements on models that predict each token from those before it."""
     return (
         _law(
             operation,
@@ -177,7 +177,7 @@ def _causal(operation: str) -> tuple[Requirement, ...]:
 
 
 def _cached(operation: str) -> tuple[Requirement, ...]:
-    """Return the laws of models whose calls can go on from a cache."""
+    """Return the requirements on models whose calls can go on from a cache."""
     return (
         _law(
             operation,
@@ -228,7 +228,7 @@ def _cached(operation: str) -> tuple[Requirement, ...]:
 
 
 def _trained(operation: str) -> tuple[Requirement, ...]:
-    """Return the laws of the loss, its gradient and the parameters."""
+    """Return the requirements on the loss, its gradient and the parameters."""
     return (
         _law(
             operation,
@@ -298,7 +298,7 @@ def _trained(operation: str) -> tuple[Requirement, ...]:
 
 
 def _sourced(operation: str) -> tuple[Requirement, ...]:
-    """Return the laws of the source of an encoder–decoder."""
+    """Return the requirements on the source of an encoder–decoder."""
     return (
         _law(
             operation,
@@ -322,7 +322,7 @@ def _sourced(operation: str) -> tuple[Requirement, ...]:
 
 
 def _generates(operation: str) -> tuple[Requirement, ...]:
-    """Return the laws of a model's own method ``generate``, against its own logits."""
+    """Return the requirements on a model's own method ``generate``, against its own logits."""
     return (
         _law(
             operation,
