@@ -350,7 +350,7 @@ def looked_at(file: Path) -> dict[str, list[dict[str, str]]] | str:
 
 
 def _named(file: Path, root: Path, patterns: tuple[str, ...]) -> bool:
-    """Whether a file is listed by its own path: that of a package repeats what its modules hold."""
+    """Return whether a file is listed by its own path: that of a package repeats what its modules hold."""
     return str(file.relative_to(root)) in patterns
 
 

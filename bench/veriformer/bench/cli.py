@@ -15,7 +15,7 @@ from veriformer.bench.commands.verification import verification
 
 @click.group()
 def bench() -> None:
-    """What an implementation costs, against what the specification predicts."""
+    """Count and time an implementation against the predictions of the specification."""
 
 
 for _command in (counts, verification, peers, scaling, regression, aa, gpu_attention):

@@ -1,7 +1,7 @@
 """Static summaries of the suite's commands, so that listing them loads none."""
 
 SUMMARIES = {
-    "bench": "What an implementation costs, against what the specification predicts.",
+    "bench": "Count and time an implementation against the predictions of the specification.",
     "campaign": "Run targets under new seeds for some hours, most where most is still to be seen, and say what may be "
     "missed.",
     "compare": "Do two implementations of anything agree?",

@@ -26,7 +26,7 @@ def theirs(x: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
 
 
 def right(x: torch.Tensor) -> torch.Tensor:
-    """The same by the layer's own projections, with the width split into heads."""
+    """Apply the layer's own projections, with the width split into heads."""
     maps = (layer.linear_Q, layer.linear_K, layer.linear_V)
     q, k, v = (linear(x).unflatten(-1, (heads, -1)).transpose(1, 2) for linear in maps)
     found: torch.Tensor = layer.mha_linear(F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2))
