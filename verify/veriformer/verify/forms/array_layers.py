@@ -134,8 +134,7 @@ def _call(
     weights = [x for _, x in module.named_parameters()]
     for place, x in zip(held, weights, strict=True):
         place.put(array_of(x).copy())
-    if hasattr(layer, "training"):
-        layer.training = False
+    _evaluate(layer)
     modes = dict.fromkeys(_MODES & inspect.signature(forward).parameters.keys(), False)
     own, named = pytree.tree_map(array_of, (tuple(arguments), {**modes, **options}))
     given = [x for x in pytree.tree_leaves((tuple(arguments), options)) if isinstance(x, Tensor)]
@@ -146,6 +145,18 @@ def _call(
     parts, structure = pytree.tree_flatten(result)
     found = _Called.apply((layer, held), backward, parts, len(given), *given, *weights)  # type: ignore[no-untyped-call]
     return pytree.tree_unflatten(list(found), structure)
+
+
+def _evaluate(layer: Any) -> None:
+    """Put a layer into evaluation mode: by its own method, else by the flags of the layer and of its parts."""
+    method = getattr(layer, "eval", None)
+    if inspect.ismethod(method) and _demanded(method.__func__) == 0:
+        method()
+        return
+    if isinstance(getattr(layer, "training", None), bool):
+        layer.training = False
+    for _, part in parts_of(layer):
+        _evaluate(part)
 
 
 def _demanded(backward: Callable[..., Any]) -> int:

@@ -245,7 +245,7 @@ def _near(found: Any, expected: Any) -> bool:
 
 
 def _near_part(found: Any, expected: Any) -> bool:
-    if getattr(found, "shape", None) != getattr(expected, "shape", ()):
+    if not (isinstance(found, torch.Tensor) and isinstance(expected, torch.Tensor)) or found.shape != expected.shape:
         return False
     other = found != expected  # infinities are equal to themselves, and their difference is no number
     if not bool(other.any()) or expected.dtype == torch.bool:

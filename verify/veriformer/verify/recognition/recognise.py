@@ -154,13 +154,17 @@ def of_candidate(candidate: Candidate, pinned: Mapping[str, str]) -> tuple[list[
 
 
 def _read(form: Form, candidate: Candidate, pinned: Mapping[str, str]) -> tuple[Reading | None, str]:
-    """The reading of a candidate in a form, and why it is not taken for the operation by it; empty where it is."""
+    """Return the reading of a candidate in a form, and why it is not judged by it; empty where it is."""
     try:
-        found = read(form, candidate, pinned)
+        return _tried(form, candidate, pinned)
     except Unfit as reason:
         return None, str(reason)
-    except Exception as error:  # whatever it does when it is built or called is its own
+    except Exception as error:  # whatever it does when it is built or called, or its results do, is its own
         return None, f"{type(error).__name__} while it was tried: {str(error)[:120]}"
+
+
+def _tried(form: Form, candidate: Candidate, pinned: Mapping[str, str]) -> tuple[Reading | None, str]:
+    found = read(form, candidate, pinned)
     if found is None:
         return None, ""
     if (noisy := _dropped_in_evaluation(found, pinned)) is not None:
