@@ -41,3 +41,31 @@ def test_the_reset_of_a_cache_is_its_own(name: str, findings: int) -> None:
     found = check(getattr(module_of(FILE), name), only=rows, dtype=["fp32"], profile="quick")
     assert len([one for one in found.findings if one.weight in ("wrong", "leak", "fragile")]) == findings
     assert "pass" in {row.status.value for row in found.results}
+
+
+ROLLING = """
+import torch
+
+class Cache:
+    def update(self, k, v):
+        raise NotImplementedError
+
+class RollingCache(Cache):
+    def __init__(self, n_kv_heads, head_dim, capacity=512):
+        self.capacity, self.k, self.v = capacity, [], []
+
+    def update(self, k, v):
+        self.k = [*self.k, *k.unbind(2)][{kept}]
+        self.v = [*self.v, *v.unbind(2)][{kept}]
+        return torch.stack(self.k, 2), torch.stack(self.v, 2)
+"""
+
+
+@pytest.mark.parametrize(("kept", "exit_status"), [("-self.capacity:", 0), (":self.capacity", 1)])
+def test_a_cache_that_drops_its_oldest_tokens_is_judged_by_a_window(
+    kept: str, exit_status: int, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.py").write_text(ROLLING.format(kept=kept))
+    rows = ["kv_cache.equation", "kv_cache.window"]
+    found = check(tmp_path / "mine.py", only=rows, dtype=["fp32"], profile="quick")
+    assert found.exit_status == exit_status, found.gaps

@@ -155,3 +155,44 @@ class Softmax:
 
 def test_a_class_that_makes_no_arrays_stays_what_it_is() -> None:
     assert read_pins(WEIGHTLESS)["softmax"].form == "functions/softmax"
+
+
+DROPPED = """
+import numpy as np
+
+class Dropout:
+    def __init__(self, rate):
+        self.rate, self.training = rate, True
+
+    def __call__(self, x):
+        return x * (np.random.rand(*x.shape) >= self.rate) if self.training else x
+
+class LayerNorm:
+    def __init__(self, dim, eps=1e-5):
+        self.gamma, self.beta, self.eps, self.dropout = np.ones(dim), np.zeros(dim), eps, Dropout(0.5)
+
+    def eval(self):
+        {evaluated}
+
+    def forward(self, x):
+        normed = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + self.eps)
+        return self.dropout(self.gamma * normed + self.beta)
+"""
+
+
+@pytest.mark.parametrize(("evaluated", "right"), [("self.dropout.training = False", True), ("pass", False)])
+def test_a_layer_is_put_into_evaluation_mode_by_its_own_method(evaluated: str, right: bool) -> None:
+    pins = read_pins(DROPPED.format(evaluated=evaluated))
+    assert ("layer_norm" in pins and pins["layer_norm"].everywhere) == right
+
+
+def test_results_of_other_types_are_no_results() -> None:
+    text = """
+class Value:
+    def __init__(self, data):
+        self.data, self.shape = data, data.shape
+
+def layer_norm(x, weight, bias, eps=1e-5):
+    return Value(x)
+"""
+    assert "layer_norm" not in read_pins(text)

@@ -12,6 +12,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from tests.source_texts import read_pins
 from veriformer.spec.requirement import Weight
 from veriformer.verify import bind, check
 from veriformer.verify.findings import ignored
@@ -113,3 +114,26 @@ def test_a_constant_unit_carries_a_bias_exactly(act: Any, dtype: torch.dtype) ->
     out = act(wide @ w1) @ w2
     out.backward(torch.tensor([[-2.0, 3.0]], dtype=dtype))
     assert (out.tolist(), b2.grad.tolist()) == ([[0.75, -2.0]], [-2.0, 3.0])
+
+
+DROPOUT = """
+import math
+from torch import nn
+
+class SelfAttention(nn.Module):
+    def __init__(self, d_model, num_heads, dropout: nn.Module):
+        super().__init__()
+        self.num_heads, self.dropout = num_heads, dropout
+        self.qkv, self.out = nn.Linear(d_model, 3 * d_model), nn.Linear(d_model, d_model)
+
+    def forward(self, x, mask=None):
+        q, k, v = (y.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for y in self.qkv(x).chunk(3, -1))
+        scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+        if mask is not None:
+            scores = scores.masked_fill(~mask, float("-inf"))
+        return self.out((self.dropout(scores.softmax(-1)) @ v).transpose(1, 2).flatten(2))
+"""
+
+
+def test_a_dropout_may_be_given_as_a_module() -> None:
+    assert read_pins(DROPOUT)["multi_head_attention"].everywhere

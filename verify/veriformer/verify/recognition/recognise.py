@@ -137,11 +137,12 @@ def of_candidate(candidate: Candidate, pinned: Mapping[str, str]) -> tuple[list[
         if pinned.get(f"{form.operation}.form", form.name) != form.name:
             continue
         found, reason = _read(form, candidate, pinned)
+        # Of an interface, whose methods raise NotImplementedError, the subclasses are judged.
+        told = Unrecognised(candidate.name, form.operation, reason, named="raised NotImplementedError" not in reason)
         if found is None:
-            interface = "raised NotImplementedError" in reason  # its subclasses are judged
-            refused += [Unrecognised(candidate.name, form.operation, reason, named=not interface)] if reason else []
+            refused += [told] if reason else []
         elif reason:
-            named += [Unrecognised(candidate.name, form.operation, reason, named=True)] if found.match.named else []
+            named += [told] if found.match.named else []
         elif form.beside:
             beside.setdefault(form.operation, found)
         elif best is None or _preferred(found, best):
