@@ -47,7 +47,7 @@ def test_every_arrow_is_kept() -> None:
         ("verify/veriformer/verify/judging/judge.py", "import veriformer.impl", "verify imports spec"),
         ("verify/veriformer/verify/laws/pairs.py", "import veriformer.verify.operations.registry", "verify's folders"),
         ("bench/veriformer/bench/flops.py", "import veriformer.impl", "bench imports spec"),
-        ("verify/veriformer/cluster/session.py", "import veriformer.verify.results", "cluster imports none"),
+        ("verify/veriformer/workers/session.py", "import veriformer.verify.results", "workers imports none"),
         ("reports/veriformer/reports/summary.py", "import veriformer.verify.judging.trial", "reports imports spec"),
     ],
 )

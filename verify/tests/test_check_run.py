@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import torch
 
-from veriformer.cluster.stopwatch import Stopwatch
 from veriformer.spec.requirement import Kind, Requirement, Weight
 from veriformer.verify import examples as examples_module
 from veriformer.verify.catalogue.selection import checks
@@ -27,6 +26,7 @@ from veriformer.verify.results import Status
 from veriformer.verify.scripts.script import Recorded
 from veriformer.verify.strategies import seeds, sizes
 from veriformer.verify.targets.loading import load
+from veriformer.workers.stopwatch import Stopwatch
 
 LAW = Requirement(
     slug="softmax.test",

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from veriformer.verify import load
-from veriformer.verify.engine.inquiry import store_findings
 from veriformer.verify.engine.merging import anywhere
+from veriformer.verify.engine.stored_findings import store_findings
 from veriformer.verify.recognition.places import place_of, places
 from veriformer.verify.results import Result, Results, Status, json_safe
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from veriformer.cluster import processes
-from veriformer.cluster.processes import Processes
-from veriformer.cluster.session import Item, Outcome, Session
+from veriformer.workers import processes
+from veriformer.workers.processes import Processes
+from veriformer.workers.session import Item, Outcome, Session
 
 
 class Work:
@@ -113,7 +113,7 @@ def test_a_long_folder_for_temporary_files_has_no_room_for_a_socket(tmp_path: Pa
     folder = tmp_path / ("long" * 25)
     folder.mkdir()
     code = (
-        "import tempfile\nfrom multiprocessing import forkserver\nfrom veriformer.cluster.processes import prepare\n"
+        "import tempfile\nfrom multiprocessing import forkserver\nfrom veriformer.workers.processes import prepare\n"
         "prepare([])\nprint(len(forkserver._forkserver._forkserver_address), tempfile.gettempdir())"
     )
     environment = {**os.environ, "TMPDIR": str(folder), "PYTHONPATH": os.pathsep.join(sys.path)}

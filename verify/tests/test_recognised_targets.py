@@ -335,7 +335,7 @@ def test_where_nothing_is_recognised_that_is_said_and_nothing_is_run(
 ) -> None:
     file = tmp_path / "words.py"
     file.write_text("def reversed_words(text):\n    return text.split()[::-1]\n")
-    monkeypatch.setattr("veriformer.cluster.processes.Processes.run", lambda *_: pytest.fail("a worker was started"))
+    monkeypatch.setattr("veriformer.workers.processes.Processes.run", lambda *_: pytest.fail("a worker was started"))
     said = run([str(file)])
     assert said.startswith("3\n"), said
     assert "nothing in it was recognised: give a function the name" in " ".join(said.split())

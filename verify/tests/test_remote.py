@@ -14,7 +14,6 @@ pytest.importorskip("distributed")
 
 from tests.dask_processes import Processes, running
 from tests.test_shards import TARGET, ran, timeless
-from veriformer.cluster.session import ClusterError
 from veriformer.verify.comparison.remote import compare_there
 from veriformer.verify.engine import probing, remote
 from veriformer.verify.engine.execution import execution
@@ -26,6 +25,7 @@ from veriformer.verify.mutants.mutation_run import MATRIX_PROFILE, kill_matrix, 
 from veriformer.verify.results import Results, Status
 from veriformer.verify.targets.error import TargetError
 from veriformer.verify.targets.loading import load
+from veriformer.workers.session import ClusterError
 
 ENDS = """
 import os

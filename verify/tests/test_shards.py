@@ -103,7 +103,7 @@ def test_who_interrupts_the_search_for_causes_keeps_the_requirements(
         raise KeyboardInterrupt
 
     found = replace(whole)
-    monkeypatch.setattr("veriformer.cluster.processes.Processes.run", interrupt)
+    monkeypatch.setattr("veriformer.workers.processes.Processes.run", interrupt)
     assert remote.add_findings(found, plan, remote.Here(1)) == "interrupted"
     assert {slug for one in found.findings for slug in one.requirements} == {
         row.requirement for row in found.violations

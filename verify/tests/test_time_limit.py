@@ -10,10 +10,10 @@ from types import FunctionType
 import hypothesis.strategies as st
 import pytest
 
-from veriformer.cluster import stopwatch
 from veriformer.verify.examples import prepared, without_constants
 from veriformer.verify.judging import isolation
 from veriformer.verify.judging.interruption import Interrupted, RowTimeout
+from veriformer.workers import stopwatch
 
 LIMIT_S = 0.05
 

@@ -206,7 +206,7 @@ if __name__ == "__main__":
     sys.path[:1] = ROOTS
     for module in PRELOADED:
         importlib.import_module(module)
-    importlib.import_module("veriformer.cluster.processes").prepare(FORKED)
+    importlib.import_module("veriformer.workers.processes").prepare(FORKED)
     gc.freeze()
     asked = serve(sys.argv[1])
     if asked is not None:

@@ -22,15 +22,15 @@ import pytest
 
 from tests.dask_processes import ROOTS, Processes, running, wait_for
 from tests.test_shards import timeless
-from veriformer.cluster.place import connect
-from veriformer.cluster.session import Session
-from veriformer.cluster.versions import versions
 from veriformer.verify import results
 from veriformer.verify.engine import probing, remote
 from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.targets.loading import load
+from veriformer.workers.place import connect
+from veriformer.workers.session import Session
+from veriformer.workers.versions import versions
 
 LAWS = {
     "softmax": ("equation", "gradient", "purity", "layout", "refusal", "batch", "simplex", "shift", "permutation"),

@@ -8,9 +8,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from veriformer.bench.commands.options import refuse
-from veriformer.cluster.address import NoSchedulerError, need
 from veriformer.spec.requirements import REQUIREMENTS
 from veriformer.spec.suggestion import files_beside, meant, some
+from veriformer.workers.address import NoSchedulerError, need
 
 SHIPPED = ("impl", "impl:reference", "impl:tiled", "impl:sdpa", "impl:flex", "torch")
 """Targets that ship with the suite."""

@@ -59,8 +59,8 @@ def _count(given: Given, wanted: Sequence[Item], where: int | str, tell: jobs.Te
         return jobs.count(given, wanted, where, tell)
     try:
         from veriformer.bench.counting import remote
-        from veriformer.cluster.address import NoSchedulerError
-        from veriformer.cluster.session import ClusterError, LostError
+        from veriformer.workers.address import NoSchedulerError
+        from veriformer.workers.session import ClusterError, LostError
     except ImportError as error:
         raise PlaceError(f"--scheduler: {error}; pip install 'veriformer[distributed]' brings it") from error
     try:

@@ -10,10 +10,10 @@ from typing import Any
 from veriformer.bench.counting.items import Given, Item
 from veriformer.bench.counting.jobs import Tell
 from veriformer.bench.document import Count
-from veriformer.cluster import session
-from veriformer.cluster.controller import Controller
-from veriformer.cluster.files import sources
-from veriformer.cluster.versions import versions
+from veriformer.workers import session
+from veriformer.workers.controller import Controller
+from veriformer.workers.files import sources
+from veriformer.workers.versions import versions
 
 _LIMIT_S = 3600.0
 

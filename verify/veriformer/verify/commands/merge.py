@@ -58,7 +58,7 @@ def merge(files: tuple[Path, ...], json_file: Path | None, html: Path | None, jo
         _invalid(error)
     # This imports PyTorch, which takes longer than all that is checked before.
     from veriformer.verify.engine import remote
-    from veriformer.verify.engine.inquiry import store_findings
+    from veriformer.verify.engine.stored_findings import store_findings
 
     found, reason = merged.results, _unlike(merged)
     if reason is None:
@@ -114,8 +114,8 @@ def _unlike(merged: merging.Merged) -> str | None:
     """Why the target cannot be asked here what it was asked there; None where it can."""
     import torch
 
-    from veriformer.cluster.versions import differences
     from veriformer.verify.engine.probe import probe
+    from veriformer.workers.versions import differences
 
     plan, there = merged.plan, merged.results.implementation
     if plan.device.startswith("cuda") and not torch.cuda.is_available():

@@ -18,12 +18,12 @@ from veriformer.verify.commands.request import Request, journal_of
 from veriformer.verify.domain.probe import SECONDS
 from veriformer.verify.engine import last_failed, several, waivers
 from veriformer.verify.engine.execution import execution
-from veriformer.verify.engine.inquiry import store_findings
 from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.look import Look
 from veriformer.verify.engine.merging import shard_of
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.run import INTERRUPTED as BY_HAND
+from veriformer.verify.engine.stored_findings import store_findings
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.presentation.junit import write_junit
 from veriformer.verify.presentation.progress import Live, console, show_rows, waiting

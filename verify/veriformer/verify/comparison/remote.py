@@ -8,16 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from veriformer.cluster.controller import Controller
-from veriformer.cluster.files import read
-from veriformer.cluster.session import ClusterError, Item, Outcome, Session
-from veriformer.cluster.versions import versions
 from veriformer.verify.comparison import compare
 from veriformer.verify.comparison.record import Comparison
 from veriformer.verify.results import Result, json_safe
 from veriformer.verify.results.finding import Finding
 from veriformer.verify.targets.error import TargetError
 from veriformer.verify.targets.files import place_of, sources
+from veriformer.workers.controller import Controller
+from veriformer.workers.files import read
+from veriformer.workers.session import ClusterError, Item, Outcome, Session
+from veriformer.workers.versions import versions
 
 _SIDES = ("reference", "candidate", "inputs")
 _SLACK_S = 600.0

@@ -16,7 +16,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from veriformer.cluster.stopwatch import kept_waiting
+from veriformer.workers.stopwatch import kept_waiting
 
 _PAUSE_S = 0.004
 

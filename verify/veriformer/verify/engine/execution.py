@@ -9,14 +9,14 @@ from typing import Protocol
 
 import torch
 
-from veriformer.cluster.processes import prepare
-from veriformer.cluster.session import ClusterError, LostError
 from veriformer.verify.engine import probe, remote
 from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.look import Look
 from veriformer.verify.engine.place import LOCAL, ExecutionError
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.results import Result, Results
+from veriformer.workers.processes import prepare
+from veriformer.workers.session import ClusterError, LostError
 
 
 class Execution(Protocol):
@@ -86,8 +86,8 @@ def execution(
 def cluster(scheduler: str, *, jobs: int, device: str = "cpu") -> Iterator[str]:
     """The address (or file) of a scheduler: the one given, or of one that is started here. Raises ExecutionError."""
     try:
-        from veriformer.cluster.address import NoSchedulerError
-        from veriformer.cluster.place import local
+        from veriformer.workers.address import NoSchedulerError
+        from veriformer.workers.place import local
     except ImportError as error:
         raise ExecutionError(
             f"--scheduler: pip install 'veriformer[distributed]' brings what is missing: {error}"

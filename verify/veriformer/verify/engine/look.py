@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from veriformer.cluster.processes import of_worker
 from veriformer.verify.targets.error import TargetError
+from veriformer.workers.processes import of_worker
 
 LOADING_S = 240.0
 GO = "load\n"

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from veriformer.cluster.versions import digest, versions
 from veriformer.verify.engine import extent, parts, shards
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.results import Results, Shard
 from veriformer.verify.targets.files import sources
+from veriformer.workers.versions import digest, versions
 
 
 def shard_of(plan: Plan, number: int, of: int, seconds: Mapping[str, float]) -> tuple[Plan, Shard]:

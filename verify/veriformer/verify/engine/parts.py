@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from veriformer.cluster.versions import differences, versions
 from veriformer.verify.results.shard import Shard
+from veriformer.workers.versions import differences, versions
 
 
 class NotOneRunError(ValueError):

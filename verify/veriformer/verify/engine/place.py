@@ -1,6 +1,6 @@
 """Where a run may be executed, by name: what a command line needs of it before anything is imported that runs."""
 
-from veriformer.cluster.address import NoSchedulerError, need
+from veriformer.workers.address import NoSchedulerError, need
 
 LOCAL = "local"
 

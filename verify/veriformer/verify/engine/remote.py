@@ -10,17 +10,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from veriformer.cluster.files import read
-from veriformer.cluster.processes import Processes
-from veriformer.cluster.session import ClusterError, Executor, Item, LostError, Outcome, Session
-from veriformer.cluster.versions import versions
-from veriformer.verify.engine.inquiry import LEAST_S, SHARE, store_findings
 from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.look import LOADING_S, Look
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.probe import Described
 from veriformer.verify.engine.run import INTERRUPTED, results_of, settle
 from veriformer.verify.engine.runner import died
+from veriformer.verify.engine.stored_findings import LEAST_S, SHARE, store_findings
 from veriformer.verify.findings import everything
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.recognition.places import of_sender
@@ -28,9 +24,13 @@ from veriformer.verify.results import Result, Results, Status, json_safe
 from veriformer.verify.results.finding import Finding
 from veriformer.verify.targets.error import TargetError
 from veriformer.verify.targets.shipping import Shipped, parcel
+from veriformer.workers.files import read
+from veriformer.workers.processes import Processes
+from veriformer.workers.session import ClusterError, Executor, Item, LostError, Outcome, Session
+from veriformer.workers.versions import versions
 
 if TYPE_CHECKING:
-    from veriformer.cluster.controller import Controller
+    from veriformer.workers.controller import Controller
 
 WORK = "veriformer.verify.engine.work"
 _SLACK_S = 30.0
@@ -92,7 +92,7 @@ class Place:
 
     def controller(self, session: Session) -> Controller:
         """Return whoever has the items of a session done there."""
-        from veriformer.cluster.controller import Controller  # which needs Dask
+        from veriformer.workers.controller import Controller  # which needs Dask
 
         return Controller(self.scheduler, session, self.patience_s, self.say)
 

@@ -15,12 +15,12 @@ from pathlib import Path
 from veriformer.spec.requirement import Weight
 from veriformer.verify.contract import dtypes
 from veriformer.verify.engine import extent, probing
-from veriformer.verify.engine.inquiry import LEAST_S, SHARE, store_findings
 from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.probe import Described
 from veriformer.verify.engine.profiles import PROFILES
 from veriformer.verify.engine.runner import Runner
+from veriformer.verify.engine.stored_findings import LEAST_S, SHARE, store_findings
 from veriformer.verify.findings import everything
 from veriformer.verify.results import Result, Results, Status
 from veriformer.verify.results.finding import Finding

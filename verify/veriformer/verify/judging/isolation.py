@@ -14,8 +14,8 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from veriformer.cluster.stopwatch import Stopwatch
 from veriformer.verify.judging.interruption import Interrupted, RowTimeout
+from veriformer.workers.stopwatch import Stopwatch
 
 _MOMENT = 0.002
 """Seconds between checks of whether Hypothesis is on the stack."""

@@ -20,7 +20,6 @@ import numpy as np
 import torch
 from hypothesis.errors import UnsatisfiedAssumption
 
-from veriformer.cluster.stopwatch import Stopwatch
 from veriformer.spec.arithmetic import Float, Format
 from veriformer.verify.contract import dtypes
 from veriformer.verify.contract.features import GRADIENTS
@@ -51,6 +50,7 @@ from veriformer.verify.strategies import option
 from veriformer.verify.strategies.extents import Ranges, Ties, Work, drawn_together
 from veriformer.verify.targets.claims import Claims
 from veriformer.verify.targets.target import Target
+from veriformer.workers.stopwatch import Stopwatch
 
 T = TypeVar("T")
 Arguments = Mapping[str, Any]

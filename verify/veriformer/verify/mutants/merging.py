@@ -9,12 +9,12 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from veriformer.cluster.versions import versions
 from veriformer.verify.engine import parts, shards
 from veriformer.verify.mutants.cell import Cell
 from veriformer.verify.mutants.matrix import MATRIX_PROFILE, SCHEMA_NAME, KillMatrix, Member, validate
 from veriformer.verify.mutants.mutation_run import EVERYONE, generic
 from veriformer.verify.results import Shard
+from veriformer.workers.versions import versions
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,14 @@ from typing import Any
 
 import torch
 
-from veriformer.cluster.processes import Processes
-from veriformer.cluster.session import Executor, Item, Outcome, Session
-from veriformer.cluster.versions import versions
 from veriformer.verify.mutants import MUTANTS, SABOTAGES, VARIANTS, Mutant
 from veriformer.verify.mutants.cell import Cell
 from veriformer.verify.mutants.generic import generic_mutants, named
 from veriformer.verify.mutants.matrix import MATRIX_PROFILE, KillMatrix, Member, cells, family
 from veriformer.verify.mutants.shrinking import with_smallest
+from veriformer.workers.processes import Processes
+from veriformer.workers.session import Executor, Item, Outcome, Session
+from veriformer.workers.versions import versions
 
 _LIMIT_S = 1800.0
 """A member is run on a few hundred rows, each of which ends itself; this ends one that hangs in native code."""
@@ -92,6 +92,6 @@ def _executor(
 ) -> AbstractContextManager[Executor]:
     if scheduler is None:
         return Processes(session, jobs)
-    from veriformer.cluster.controller import Controller  # which needs Dask
+    from veriformer.workers.controller import Controller  # which needs Dask
 
     return Controller(scheduler, session, say=say)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from veriformer.cluster import files
 from veriformer.verify import targets
+from veriformer.workers import files
 
 
 def place_of(spec: str) -> str:

@@ -7,10 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime
 
-from veriformer.cluster.controller import Controller
-from veriformer.cluster.files import read
-from veriformer.cluster.session import Item, LostError, Outcome, Session
-from veriformer.cluster.versions import versions
 from veriformer.verify.domain.probe import SECONDS
 from veriformer.verify.engine import remote, waivers
 from veriformer.verify.engine.campaign import store
@@ -23,6 +19,10 @@ from veriformer.verify.engine.runner import died
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.results import Result, Results, Status, json_safe
 from veriformer.verify.targets.shipping import Parcel, parcel
+from veriformer.workers.controller import Controller
+from veriformer.workers.files import read
+from veriformer.workers.session import Item, LostError, Outcome, Session
+from veriformer.workers.versions import versions
 
 TURN_S = (0.1, 5.0)
 """Bounds in seconds of a turn's length, which is a tenth of each row's equal share of the time: at least long enough

@@ -22,9 +22,9 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerProcess
 from typing import Any
 
-from veriformer.cluster import child
-from veriformer.cluster.session import Extra, Item, Outcome, Session, Tell
-from veriformer.cluster.stopwatch import kept_waiting
+from veriformer.workers import child
+from veriformer.workers.session import Extra, Item, Outcome, Session, Tell
+from veriformer.workers.stopwatch import kept_waiting
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _LOOK_S = 1.0

@@ -24,15 +24,15 @@ import execnet
 from distributed import Worker, WorkerPlugin, get_worker
 from distributed.utils import sync
 
-from veriformer.cluster.session import Session
-from veriformer.cluster.versions import differences, versions
+from veriformer.workers.session import Session
+from veriformer.workers.versions import differences, versions
 
 _ENDING_S = 5.0
 _STARTING_S = 120.0
 _SERVE = """\
 import sys
 sys.path[:0] = channel.receive()
-from veriformer.cluster.child import serve
+from veriformer.workers.child import serve
 serve(channel)
 """
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")

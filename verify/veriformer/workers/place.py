@@ -10,7 +10,7 @@ from typing import Any
 
 from distributed import Client, Nanny, Scheduler, SpecCluster
 
-from veriformer.cluster.address import NoSchedulerError, check
+from veriformer.workers.address import NoSchedulerError, check
 
 LOOPBACK = "127.0.0.1"
 _CONNECT_S = 20

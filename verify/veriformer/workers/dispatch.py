@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from distributed import Future, KilledWorker
 
-from veriformer.cluster.session import Extra, Item, Outcome, Tell
+from veriformer.workers.session import Extra, Item, Outcome, Tell
 
 _BATCH_S, _BATCH = 0.1, 50
 """Items that take no time are sent together: as many as this time holds of those that were last told of, and no more

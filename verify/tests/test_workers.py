@@ -18,11 +18,11 @@ pytest.importorskip("distributed")
 from distributed import Client
 
 from tests.dask_processes import ROOTS, Processes, running, wait_for
-from veriformer.cluster.address import NoSchedulerError
-from veriformer.cluster.controller import Controller
-from veriformer.cluster.place import connect
-from veriformer.cluster.session import ClusterError, Item, LostError, Outcome, Session
-from veriformer.cluster.versions import versions
+from veriformer.workers.address import NoSchedulerError
+from veriformer.workers.controller import Controller
+from veriformer.workers.place import connect
+from veriformer.workers.session import ClusterError, Item, LostError, Outcome, Session
+from veriformer.workers.versions import versions
 
 WORK = """
 import os, signal, time

@@ -15,11 +15,11 @@ from typing import Any
 
 from distributed import Client, Future
 
-from veriformer.cluster.address import NoSchedulerError
-from veriformer.cluster.dispatch import Dispatch, Ended
-from veriformer.cluster.on_worker import TakesUp, different, perform
-from veriformer.cluster.place import connect
-from veriformer.cluster.session import ClusterError, Extra, Item, LostError, Session, Tell
+from veriformer.workers.address import NoSchedulerError
+from veriformer.workers.dispatch import Dispatch, Ended
+from veriformer.workers.on_worker import TakesUp, different, perform
+from veriformer.workers.place import connect
+from veriformer.workers.session import ClusterError, Extra, Item, LostError, Session, Tell
 
 _AHEAD = 3
 """Items under way for each thread: one that runs, and some that wait there, so that no thread waits for us."""

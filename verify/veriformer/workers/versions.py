@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 _LIBRARIES = ("torch", "numpy", "scipy", "mpmath", "sympy", "hypothesis")
-_PACKAGES = ("veriformer.cluster", "veriformer.spec", "veriformer.impl", "veriformer.verify")
+_PACKAGES = ("veriformer.workers", "veriformer.spec", "veriformer.impl", "veriformer.verify")
 
 
 def versions(names: Sequence[str] = (), folder: Path | None = None) -> dict[str, str]:
