@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
@@ -60,7 +61,7 @@ def _far_classes(operation: OpInfo, trial: Trial) -> None:
     logits = np.zeros((2, number))
     logits[[0, 1], [high, low]] = _PEAK
     labels = "labels" if operation is MASKED_LM_LOSS else "target"
-    arguments = {"logits": trial.tensor(logits), labels: ids(np.stack((high, target)))}
+    arguments: dict[str, Any] = {"logits": trial.tensor(logits), labels: ids(np.stack((high, target)))}
     if operation is CROSS_ENTROPY:  # whose defaults may be the code's own
         arguments |= {"reduction": "mean", "label_smoothing": 0.0}
     outcome = trial.call(arguments, wrt=("logits",), cotangent=trial.tensor(np.ones(())))
