@@ -44,9 +44,11 @@ def test_the_reset_of_a_cache_is_its_own(name: str, findings: int) -> None:
 
 
 ROLLING = """
+import abc
 import torch
 
-class Cache:
+class Cache({base}):
+    {mark}
     def update(self, k, v):
         raise NotImplementedError
 
@@ -61,11 +63,18 @@ class RollingCache(Cache):
 """
 
 
-@pytest.mark.parametrize(("kept", "exit_status"), [("-self.capacity:", 0), (":self.capacity", 1)])
+@pytest.mark.parametrize(
+    ("kept", "base", "mark", "exit_status"),
+    [
+        ("-self.capacity:", "", "", 0),
+        ("-self.capacity:", "abc.ABC", "@abc.abstractmethod", 0),
+        (":self.capacity", "", "", 1),
+    ],
+)
 def test_a_cache_that_drops_its_oldest_tokens_is_judged_by_a_window(
-    kept: str, exit_status: int, tmp_path: Path
+    kept: str, base: str, mark: str, exit_status: int, tmp_path: Path
 ) -> None:
-    (tmp_path / "mine.py").write_text(ROLLING.format(kept=kept))
+    (tmp_path / "mine.py").write_text(ROLLING.format(kept=kept, base=base, mark=mark))
     rows = ["kv_cache.equation", "kv_cache.window"]
     found = check(tmp_path / "mine.py", only=rows, dtype=["fp32"], profile="quick")
     assert found.exit_status == exit_status, found.gaps

@@ -257,3 +257,45 @@ def test_keys_may_be_turned_from_0_on_where_queries_begin_behind_them() -> None:
     right = read_pins(BEHIND_CACHED.format(of_queries="pos_offset"))["rope"]
     assert (right.everywhere, right.readings["keys"]) == (True, "all from 0 on")
     assert not read_pins(BEHIND_CACHED.format(of_queries="0"))["rope"].everywhere
+
+
+BY_A_METHOD = """
+import torch
+from torch import nn
+
+class RotaryTables(nn.Module):
+    def __init__(self, dim, theta=10000.0):
+        super().__init__()
+        self.register_buffer("inverse", theta ** (-torch.arange(0, dim, 2).float() / dim), persistent=False)
+        self.cos = self.sin = torch.empty(0)
+
+    def get_cos_sin(self, seq_len, offset=0, *, dtype):
+        if offset + seq_len > len(self.cos):
+            angles = torch.outer(torch.arange(offset + seq_len).float(), self.inverse)
+            angles = torch.cat((angles, angles), -1)
+            self.cos, self.sin = angles.cos(), angles.sin()
+        {kept}
+        cos, sin = (table[{rows}].to(dtype) for table in (self.cos, self.sin))
+        return cos, sin
+
+def apply_rope(x, cos, sin):
+    a, b = x.chunk(2, -1)
+    return x * cos + torch.cat((-b, a), -1) * sin
+"""
+
+
+@pytest.mark.parametrize(
+    ("kept", "rows", "right"),
+    [
+        ("pass", "offset : offset + seq_len", True),
+        ("pass", ":seq_len", False),
+        ("self.cos, self.sin = self.cos.to(dtype), self.sin.to(dtype)", "offset : offset + seq_len", False),
+    ],
+)
+def test_a_method_makes_tables_in_pieces_and_in_a_half_before(kept: str, rows: str, right: bool) -> None:
+    recognised = recognise_text(BY_A_METHOD.format(kept=kept, rows=rows))
+    (pin,) = recognised.pins
+    assert pin.everywhere == right
+    assert pin.told[0].startswith("tables by RotaryTables")
+    assert not recognised.refused
+    assert not recognised.unknown

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from inspect import Parameter
 from typing import Any
@@ -15,8 +15,9 @@ from veriformer.verify.forms.candidate import Candidate, words
 from veriformer.verify.forms.construction import built, name_of_size
 from veriformer.verify.forms.form import Unfit
 from veriformer.verify.forms.frameworks import over_tensors
-from veriformer.verify.forms.rotation import BASE, BASES, LONGEST, POSITIONS, WORDS
-from veriformer.verify.forms.signatures import INPUT, roles
+from veriformer.verify.forms.meanings import Parameters
+from veriformer.verify.forms.rotation import BASE, BASES, LONGEST, POSITIONS, STARTS, WORDS
+from veriformer.verify.forms.signatures import INPUT, Names, roles
 
 _MAKERS = (
     {"precompute"},
@@ -39,15 +40,38 @@ _LENGTH = (*_LENGTHS.split(), "max_position_embeddings", "max_seqlen", "maxseqle
 
 @dataclass(frozen=True)
 class Maker:
-    """A function of width and length, or a module built from the width. names: its parameters by role."""
+    """A function of width and length, or a module built from the width.
+
+    names: its parameters by role. method: the method of the module that makes them; empty for its call.
+    """
 
     candidate: Candidate
     names: Mapping[str, str]
+    method: str = ""
+
+    @property
+    def told(self) -> str:
+        """Return where its tables come from, in words."""
+        halves = ", asked of it in bfloat16 before" if self._tells_dtype else ""
+        return f"tables by {self.candidate.name}{halves}"
+
+    @property
+    def _tells_dtype(self) -> bool:
+        """True if a module is told the dtype of the tables, by name or by its features."""
+        return self.candidate.is_class and not {"dtype", "x"}.isdisjoint(self.names)
 
     def tables(self, d: int, n: int, base: float | None, dtype: torch.dtype = torch.float32) -> tuple[Tensor, ...]:
         """Return the tables for so many positions, in the dtype of the features where that is asked for."""
         if self.candidate.is_class:
-            return _of_module(self._module(d, base, dtype), self.names, d, n, dtype)
+            make = self._make(d, base, dtype)
+            if self._tells_dtype:  # as under mixed precision: what a call rounds is not what the next one is given
+                _of_module(make, self.names, d, n, 0, torch.bfloat16)
+            if "start" in self.names and n > 1:  # in two pieces, as a cache asks for them
+                pieces = [
+                    _of_module(make, self.names, d, *piece, dtype) for piece in ((n // 2, 0), (n - n // 2, n // 2))
+                ]
+                return tuple(torch.cat(pair) for pair in zip(*pieces, strict=True))
+            return _of_module(make, self.names, d, n, 0, dtype)
         given: dict[str, Any] = {self.names["d"]: d, self.names["n"]: n}
         if base is not None or _is_demanded(self.candidate, self.names.get("base", "")):
             given[self.names["base"]] = BASE if base is None else base
@@ -59,13 +83,14 @@ class Maker:
         whole = tuple(x for x in made if isinstance(x, Tensor) and x.is_complex())
         return whole if len(whole) == 1 else made  # the numbers themselves, with their parts beside them
 
-    def _module(self, d: int, base: float | None, dtype: torch.dtype) -> Any:
+    def _make(self, d: int, base: float | None, dtype: torch.dtype) -> Callable[..., Any]:
         key = self.candidate.thing, d, base, dtype
         if key not in _BUILT:
             given = {} if base is None else {self.names["base"]: base}
             made = built(self.candidate, {"width": d, "head_dim": d, "length": LONGEST}, given)
             _BUILT[key] = made.eval() if isinstance(made, nn.Module) else made
-        return _BUILT[key]
+        found: Callable[..., Any] = getattr(_BUILT[key], self.method) if self.method else _BUILT[key]
+        return found
 
 
 _BUILT: dict[Any, Any] = {}
@@ -96,13 +121,9 @@ def _makers(candidate: Candidate, count: int) -> Iterator[Maker]:
         by_name = any(m <= own for m in _MAKERS) or any(word.startswith(_MAY_MAKE) for word in own)
         if not callable(x) or x is candidate.thing or not (by_name or any(m <= own for m in WORDS)):
             continue
-        try:
-            names = _roles(one)
-            made = Maker(one, names).tables(6, 5, None) if names is not None else ()
-        except Exception:  # it makes something else
-            made = ()
-        if len(made) == count and all(_fits(x, 6, 5) for x in made):
-            yield Maker(one, names or {})
+        found = next((maker for maker in _ways(one) if _makes(maker, count)), None)
+        if found is not None:
+            yield found
         elif not isinstance(x, type) and any(m <= own for m in _MAKERS):
             said = said or name
     if said:
@@ -123,24 +144,54 @@ def _is_demanded(one: Candidate, name: str) -> bool:
     return name in one.parameters and one.parameters[name].default is Parameter.empty
 
 
-def _roles(one: Candidate) -> dict[str, str] | None:
+def _makes(maker: Maker, count: int) -> bool:
+    """Return whether a call gives this many tables of n rows."""
+    try:
+        made = maker.tables(6, 5, None)
+    except Exception:  # it makes something else
+        return False
+    return len(made) == count and all(_fits(x, 6, 5) for x in made)
+
+
+_PLACED = {"dtype": ("dtype",), "device": ("device",)}
+
+
+def _ways(one: Candidate) -> Iterator[Maker]:
+    """Yield the calls of a function, or of a module and of its methods, whose parameters are all known."""
     if not one.is_class:
-        extra = {"base": BASES, "dtype": ("dtype",), "device": ("device",)}
-        return roles(one.parameters, {"d": _WIDTH, "n": _LENGTH}, extra)
-    base = name_of_size(one, "base")
-    found = roles(one.parameters, {}, {"positions": POSITIONS, "n": _LENGTH, "x": INPUT})
-    return None if not found else found | ({"base": base} if base else {})
+        names = _known(one.parameters, {"d": _WIDTH, "n": _LENGTH}, {"base": BASES, **_PLACED})
+        if names:
+            yield Maker(one, names)
+        return
+    size = name_of_size(one, "base")
+    base = {"base": size} if size else {}
+    own = [name for name in vars(one.thing) if name[:1] != "_" and name != "forward"]
+    for method, parameters in (("", one.parameters), *((name, one.parameters_of(name)) for name in own)):
+        optional = {"positions": POSITIONS, "n": _LENGTH, "x": INPUT, **_PLACED}
+        names = _known(parameters, {}, {**optional, **({"start": STARTS} if method else {})})
+        if names and not {"positions", "n", "x"}.isdisjoint(names):
+            yield Maker(one, names | base, method)
 
 
-def _of_module(module: Any, names: Mapping[str, str], d: int, n: int, dtype: torch.dtype) -> tuple[Tensor, ...]:
+def _known(parameters: Parameters, needed: Names, optional: Names) -> dict[str, str] | None:
+    try:
+        return roles(parameters, needed, optional)
+    except Unfit:
+        return None
+
+
+def _of_module(
+    make: Callable[..., Any], names: Mapping[str, str], d: int, n: int, start: int, dtype: torch.dtype
+) -> tuple[Tensor, ...]:
     """Return the tables of a module that is given features, positions or a length, whatever axes it reads."""
-    row = torch.arange(n)
+    row = start + torch.arange(n)
     rows = (row[None], row) if "positions" in names else (row,)
     shapes = ((1, n, d), (1, 1, n, d), (1, n, 1, d)) if "x" in names else ((n, d),)
     for positions, shape in itertools.product(rows, shapes):
         every: dict[str, Any] = {"positions": positions, "n": n, "x": torch.zeros(shape, dtype=dtype)}
+        every |= {"dtype": dtype, "device": torch.device("cpu"), "start": start}
         try:
-            made = _listed(module(**{names[role]: value for role, value in every.items() if role in names}))
+            made = _listed(make(**{names[role]: value for role, value in every.items() if role in names}))
         except Exception:  # of other axes
             continue
         found = tuple(x.reshape(n, x.shape[-1]) for x in made if isinstance(x, Tensor) and x.numel() == n * x.shape[-1])

@@ -88,9 +88,14 @@ def recognise(
     called = {candidate.name: named_and_unread(candidate) for candidate in left}
     refused += [Unrecognised(name, *known, named=True) for name, known in called.items() if known is not None]
     inside = _called_by([candidate for _, candidate in known], every)
+    makers = {name for _, candidate in known for name in makers_of(candidate)}  # which a pin tells
     told = [replace(one, named=False) if _last(one.name) in inside else one for one in refused]
     others = [name for name in unknown if name not in [one.name for one in refused]]
-    return Recognised(tuple(_fullest_first(known)), tuple(told), tuple(others))
+    return Recognised(
+        tuple(_fullest_first(known)),
+        tuple(one for one in told if _last(one.name) not in makers),
+        tuple(name for name in others if _last(name) not in makers),
+    )
 
 
 def _called_by(known: Sequence[Candidate], every: Sequence[Candidate]) -> set[str]:
@@ -137,8 +142,9 @@ def of_candidate(candidate: Candidate, pinned: Mapping[str, str]) -> tuple[list[
         if pinned.get(f"{form.operation}.form", form.name) != form.name:
             continue
         found, reason = _read(form, candidate, pinned)
-        # Of an interface, whose methods raise NotImplementedError, the subclasses are judged.
-        told = Unrecognised(candidate.name, form.operation, reason, named="raised NotImplementedError" not in reason)
+        # Of an interface, which is abstract or whose methods raise NotImplementedError, the subclasses are judged.
+        interface = inspect.isabstract(candidate.thing) or "raised NotImplementedError" in reason
+        told = Unrecognised(candidate.name, form.operation, reason, named=not interface)
         if found is None:
             refused += [told] if reason else []
         elif reason:

@@ -89,7 +89,7 @@ def _match(candidate: Candidate) -> Match | None:
             ("tables of the usual kind, for nothing beside it makes them",),
             asked,
         )
-    return Match(True, _answered(candidate, readings), (f"tables by {beside.candidate.name}",), asked)
+    return Match(True, _answered(candidate, readings), (beside.told,), asked)
 
 
 def _answered(candidate: Candidate, readings: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
