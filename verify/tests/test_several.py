@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from click.testing import CliRunner
 
 from veriformer.spec.requirement import Weight
 from veriformer.verify.cli import verify
+from veriformer.verify.engine.extent import lines_run
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.run import check
 from veriformer.verify.engine.several import absorb, further, name_first
@@ -16,8 +18,13 @@ from veriformer.verify.presentation.recognised import lines, outside
 from veriformer.verify.presentation.verdict import headline
 from veriformer.verify.recognition.recognise import recognise
 from veriformer.verify.results import Results
+from veriformer.verify.results.domain import Domain
 from veriformer.verify.results.record import json_safe, validate
 from veriformer.verify.targets.source_files import module_of
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from made_results import results, row
 
 TEXT = """
 import torch
@@ -75,7 +82,7 @@ def test_a_fault_of_the_second_violates_and_is_told_by_its_name(file: Path) -> N
     assert whole.exit_status == 0
     whole.implementation |= RECOGNISED
     name_first(whole, RECOGNISED)
-    absorb(whole, other, "silu", ("silu.equation",))
+    absorb(whole, other, "silu", ("silu.equation",), frozenset())
     assert whole.exit_status == 1
     (finding,) = (one for one in whole.findings if one.weight is Weight.WRONG)
     assert finding.what.startswith("silu: silu: ")
@@ -88,7 +95,7 @@ def test_what_was_judged_by_its_equation_is_told_as_that(file: Path) -> None:
     whole = judged(file, "swish", "silu.equation")
     whole.implementation |= RECOGNISED
     assert "silu" in outside(whole.implementation)
-    absorb(whole, judged(file, "swish", "silu.equation"), "silu", ("silu.equation",))
+    absorb(whole, judged(file, "swish", "silu.equation"), "silu", ("silu.equation",), frozenset())
     assert "silu" not in outside(whole.implementation)
     assert "silu by equation and purity alone" in headline(whole)
 
@@ -114,3 +121,11 @@ def test_a_further_candidate_that_writes_into_the_upstream_gradient_violates(
     found = CliRunner().invoke(verify, [str(file), *only, "--profile", "quick", "--dtype", "fp32", "--jobs", "1"])
     assert "silu as well: swish" in found.output
     assert found.exit_code == status, found.output
+
+
+def test_lines_that_another_candidate_runs_are_seen() -> None:
+    whole, other = (results([row("silu.equation")], domain={"silu": Domain()}) for _ in range(2))
+    spans = (("mine.py", 4, 5), ("mine.py", 9, 9))
+    other.domain["silu"] = Domain(never_run=spans, untaken=spans)
+    absorb(whole, other, "silu", ("silu.equation",), lines_run([{"silu": {"ran": [["mine.py", 4], ["mine.py", 9]]}}]))
+    assert whole.domain["silu"] == Domain(never_run=(("mine.py", 5, 5),), untaken=(("mine.py", 5, 5),))

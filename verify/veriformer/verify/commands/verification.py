@@ -16,7 +16,7 @@ from veriformer.verify.commands.limit import Limit
 from veriformer.verify.commands.options import INTERRUPTED, annotate, say, write_page
 from veriformer.verify.commands.request import Request, journal_of
 from veriformer.verify.domain.probe import SECONDS
-from veriformer.verify.engine import last_failed, several, waivers
+from veriformer.verify.engine import extent, last_failed, several, waivers
 from veriformer.verify.engine.execution import execution
 from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.look import Look
@@ -107,19 +107,26 @@ def _run(request: Request, first: Look | None = None) -> _Ran:
         elif part is None:
             store_findings(found, {})
     if stopped is None and part is None and request.scheduler is None:
-        stopped = _judge_others(found, request, rows, described.recognised)
+        stopped = _judge_others(found, request, rows, described.recognised, [described.seen, journal.seen()])
     return _Ran(found, journal, len(rows), stopped)
 
 
 def _judge_others(
-    found: results.Results, request: Request, rows: Sequence[CheckRun], recognised: Mapping[str, Any]
+    found: results.Results,
+    request: Request,
+    rows: Sequence[CheckRun],
+    recognised: Mapping[str, Any],
+    seen: Sequence[Mapping[str, extent.Seen]],
 ) -> str | None:
-    """Judge further candidates of an operation by their equations; return why no more came, where that was stopped."""
+    """Judge further candidates of an operation by their equations; return why no more came, where that was stopped.
+
+    seen: the lines that calls of the operations ran.
+    """
     alone = replace(request, waiver_file=None, json_file=None, junit=None, html=None, sarif=None, resume=None)
     several.name_first(found, recognised)
     for name, asked in several.further(request.target, recognised, rows):
         ran = _run(replace(alone, target=f"{request.target}:{name}", only=asked))
-        several.absorb(found, ran.found, name, asked)
+        several.absorb(found, ran.found, name, asked, extent.lines_run([*seen, ran.journal.seen()]))
         ran.journal.path.unlink(missing_ok=True)
         if ran.stopped is not None:
             return ran.stopped

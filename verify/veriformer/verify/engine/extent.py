@@ -10,6 +10,7 @@ from veriformer.verify.engine.plan import Plan
 from veriformer.verify.presentation.recognised import judged_whole
 from veriformer.verify.results import Result, Results
 from veriformer.verify.results.domain import Domain
+from veriformer.verify.results.unseen import Lines
 from veriformer.verify.results.verdict import held_in
 from veriformer.verify.targets.statements import derivative_beside, statements
 from veriformer.verify.targets.watch import MANY, Watch
@@ -17,7 +18,7 @@ from veriformer.verify.targets.watch import Seen as watch_seen
 
 Seen = Mapping[str, Any]
 """Coverage of one operation, as JSON holds it: ``statements`` of the functions that were entered (file, first and last
-line, whether in a branch on a parameter), the first lines of those that ``ran`` (file, line), and at most two
+line, whether in a branch on a parameter), the lines of those that ``ran`` (file, line), and at most two
 ``values`` of each parameter, in words, by name."""
 
 _OF_NO_ACCOUNT = frozenset(
@@ -51,9 +52,10 @@ def seen_of(watch: Watch, operation: str) -> Seen:
         for one in statements(file, first)
     }
     ran = {
-        (watch.shown(file), first)
+        (watch.shown(file), line)
         for file, first, last, _ in listed
         if not found.lines.get(file, set()).isdisjoint(range(first, last + 1))
+        for line in range(first, last + 1)
     }
     values = {
         name: sorted(words)
@@ -71,6 +73,17 @@ def together(parts: Iterable[Mapping[str, Seen]]) -> dict[str, Seen]:
         for operation, seen in part.items():
             found[operation] = _both(found[operation], seen) if operation in found else seen
     return found
+
+
+def lines_run(parts: Iterable[Mapping[str, Seen]]) -> frozenset[tuple[str, int]]:
+    """Return the lines, with their files, that calls of any operation ran."""
+    return frozenset((file, line) for part in parts for seen in part.values() for file, line in seen["ran"])
+
+
+def without(lines: Iterable[Lines], ran: frozenset[tuple[str, int]]) -> tuple[Lines, ...]:
+    """Return lines, as runs that follow each other, but for those that ran."""
+    left = {(file, n) for file, first, last in lines for n in range(first, last + 1)}
+    return spans(left - ran)
 
 
 def _both(one: Seen, other: Seen) -> Seen:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from veriformer.verify.engine.extent import without
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.presentation.recognised import judged_whole
 from veriformer.verify.results import Results
@@ -50,8 +51,13 @@ def _requirements(operation: str, rows: Sequence[CheckRun]) -> list[str]:
     return [slug for slug in slugs if last[slug] in (*_LAWS, *_ALSO)]
 
 
-def absorb(found: Results, other: Results, name: str, requirements: Sequence[str]) -> None:
-    """Put what came of a further candidate into the results of a run: its rows and findings by its name."""
+def absorb(
+    found: Results, other: Results, name: str, requirements: Sequence[str], ran: frozenset[tuple[str, int]]
+) -> None:
+    """Put the results of a further candidate into those of a run: its rows and findings by its name.
+
+    ran: lines, with their files, that calls of either ran: they may share functions.
+    """
     found.results = [
         *found.results,
         *(replace(row, candidate=name, finding=_of(row.finding, name)) for row in other.results),
@@ -59,7 +65,9 @@ def absorb(found: Results, other: Results, name: str, requirements: Sequence[str
     found.planned += other.planned
     found.duration_s = round(found.duration_s + other.duration_s, 3)
     found.findings = [*found.findings, *(_named(finding, name) for finding in other.findings)]
-    found.domain = {operation: _both(domain, other.domain.get(operation)) for operation, domain in found.domain.items()}
+    found.domain = {
+        operation: _both(domain, other.domain.get(operation), ran) for operation, domain in found.domain.items()
+    }
     found.implementation = {
         **found.implementation,
         "also_judged": {**found.implementation.get("also_judged", {}), name: list(requirements)},
@@ -93,14 +101,14 @@ def _with(name: str, finding: Finding) -> str:
     return f"{start if finding.what.startswith(start) else ''}{name}: {finding.what.removeprefix(start)}"
 
 
-def _both(domain: Domain, other: Domain | None) -> Domain:
+def _both(domain: Domain, other: Domain | None, ran: frozenset[tuple[str, int]]) -> Domain:
     """A domain with what was not run of a further candidate beside what was not run of the first."""
     if other is None:
         return domain
     return replace(
         domain,
-        never_run=tuple(dict.fromkeys((*domain.never_run, *other.never_run))),
-        untaken=tuple(dict.fromkeys((*domain.untaken, *other.untaken))),
+        never_run=without((*domain.never_run, *other.never_run), ran),
+        untaken=without((*domain.untaken, *other.untaken), ran),
         unread=tuple(dict.fromkeys((*domain.unread, *other.unread))),
         never_varied=tuple(dict.fromkeys((*domain.never_varied, *other.never_varied))),
         flags=tuple(dict.fromkeys((*domain.flags, *other.flags))),
