@@ -3,6 +3,7 @@
 import gc
 import os
 import sys
+from collections.abc import Iterator
 
 import pytest
 
@@ -15,6 +16,26 @@ def pytest_collection_finish() -> None:
     """What was imported and collected stays: runs inside of tests collect garbage, and need not look through it."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the limit of the first tier: ``--limit-s``."""
+    said = "fail a test that takes more seconds of the processor, unless it is marked slow, with its reason, or whole"
+    parser.addoption("--limit-s", type=float, default=float("inf"), metavar="SECONDS", help=said)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Fail a test of the first tier that takes longer than the limit, itself and the processes that it has waited for.
+
+    Fixtures are not counted: those of a module are made once.
+    """
+    began, limit = sum(os.times()[:4]), item.config.getoption("limit_s")
+    yield
+    taken = sum(os.times()[:4]) - began
+    if taken > limit and not any(item.get_closest_marker(name) for name in ("slow", "whole")):
+        advice = "share a fixture, draw less, mark it slow with its reason, or whole"
+        pytest.fail(f"took {taken:.1f} s of the processor, expected at most {limit:g}: {advice}", pytrace=False)
 
 
 @pytest.fixture(scope="session")

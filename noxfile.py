@@ -58,11 +58,23 @@ def imports(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Every package's own tests, in parallel; with Triton, transformers to compare with, data sets, and Dask."""
+    """First tier of every package's own tests, in parallel: minutes in all, and no test longer than its limit."""
+    run_tests(session, "not gpu and not whole", "--limit-s=2")
+
+
+@nox.session
+def whole(session: nox.Session) -> None:
+    """Second tier of the tests: whole runs, processes that are killed, compilation, planted costs, Triton, Dask."""
+    run_tests(session, "whole and not gpu")
+
+
+def run_tests(session: nox.Session, marked: str, *words: str) -> None:
+    """Run the tests of a tier; with Triton, transformers to compare with, data sets, and Dask."""
     install(session, "imports", "lint", "browser", "parallel", project=".[gpu,history,interop,text,distributed,docs]")
     # Of as many processes as there are cores, none has another's core for a second thread of NumPy.
     one = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    session.run("pytest", "--numprocesses=auto", "--dist=worksteal", "-m", "not gpu", *session.posargs, env=one)
+    parallel = ("--numprocesses=auto", "--dist=worksteal", "--durations=20")
+    session.run("pytest", *parallel, "-m", marked, *words, *session.posargs, env=one)
 
 
 @nox.session

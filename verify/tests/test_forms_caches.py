@@ -57,18 +57,21 @@ class RollingCache(Cache):
         self.capacity, self.k, self.v = capacity, [], []
 
     def update(self, k, v):
-        self.k = [*self.k, *k.unbind(2)][{kept}]
-        self.v = [*self.v, *v.unbind(2)][{kept}]
+        self.k = self.keep([*self.k, *k.unbind(2)])
+        self.v = self.keep([*self.v, *v.unbind(2)])
         return torch.stack(self.k, 2), torch.stack(self.v, 2)
+
+    def keep(self, held):
+        return held if len(held) <= self.capacity else {kept}
 """
 
 
 @pytest.mark.parametrize(
     ("kept", "base", "mark", "exit_status"),
     [
-        ("-self.capacity:", "", "", 0),
-        ("-self.capacity:", "abc.ABC", "@abc.abstractmethod", 0),
-        (":self.capacity", "", "", 1),
+        ("held[-self.capacity :]", "", "", 0),
+        ("held[-self.capacity :]", "abc.ABC", "@abc.abstractmethod", 0),
+        ("held[-1:] + held[-self.capacity : -1]", "", "", 1),
     ],
 )
 def test_a_cache_that_drops_its_oldest_tokens_is_judged_by_a_window(

@@ -108,14 +108,14 @@ def _grows(candidate: Candidate, readings: Readings) -> bool:
 
 
 def _rolls(candidate: Candidate) -> bool:
-    """Return whether a cache that is full takes a token more, and then holds as many as before."""
+    """Return whether a cache that is full takes a token more, and drops its oldest for it."""
     try:
         cache = _made(candidate, {"layout": LAYOUTS[0]}, (1, 1, 2, 4), torch.float32, grows=False)
         cache.rolls = True
-        given = [cache.update(torch.ones(1, 1, 1, 4), torch.ones(1, 1, 1, 4))[0] for _ in range(3)]
+        given = [cache.update(*2 * (torch.full((1, 1, 1, 4), x),))[0][0, 0, :, 0].tolist() for x in (1.0, 2.0, 3.0)]
     except Exception:  # refused, for whatever reason
         return False
-    return [x.shape[2] for x in given] == [1, 2, 2]
+    return [sorted(x) for x in given] == [[1.0], [1.0, 2.0], [2.0, 3.0]]
 
 
 @dataclass
