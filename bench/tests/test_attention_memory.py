@@ -13,6 +13,7 @@ from veriformer.bench.targets import find
 from veriformer.bench.verdicts import Verdict
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("name", "quadratic"), [("impl:reference", True), ("impl:sdpa", False), ("impl:flex", True)])
 def test_extra_memory_of_attention_is_quadratic_as_printed_and_linear_in_a_kernel(name, quadratic):
     found = [one for counts in assess(find(name), ("attention",)) for one in counts]
@@ -23,6 +24,7 @@ def test_extra_memory_of_attention_is_quadratic_as_printed_and_linear_in_a_kerne
         assert one.verdict is Verdict.CONFIRMED, one
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("backward", [False, True])
 def test_extra_memory_of_causal_linear_attention_is_linear(backward):
     family = next(f for f in FAMILIES if (f.operation, f.case) == ("linear_attention", "causal"))
@@ -31,6 +33,7 @@ def test_extra_memory_of_causal_linear_attention_is_linear(backward):
     assert found.degree("n") == 1
 
 
+@pytest.mark.whole
 def test_extra_memory_of_attention_in_blocks_is_linear_in_rows_and_none_in_keys():
     family = next(f for f in FAMILIES if (f.operation, f.case) == ("attention", "a key head for each head"))
     short = replace(family, letters="H n_q n_k", call=lambda operation, s: family.call(operation, {**s, "d": 8}))

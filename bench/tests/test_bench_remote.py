@@ -17,6 +17,7 @@ from veriformer.workers.place import local
 MINE = "import torch\n\ndef silu(x):\n    return x * torch.sigmoid(x)\n"
 
 
+@pytest.mark.whole
 def test_workers_count_what_one_process_counts(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(MINE)

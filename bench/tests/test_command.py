@@ -30,6 +30,7 @@ def run(*words):
     return CliRunner().invoke(bench, ["counts", "--jobs", "1", *words])
 
 
+@pytest.mark.whole
 def test_counts_that_agree_end_with_0_and_are_written(tmp_path):
     file = tmp_path / "new" / "benchmarks.json"
     found = run("good", "--json", str(file))
@@ -47,6 +48,7 @@ def test_a_refuted_cost_ends_with_1_and_shows_its_witness():
     assert "at n = 64: counted 98304, predicted 114688" in found.output
 
 
+@pytest.mark.whole
 def test_all_targets_are_counted_where_none_is_named():
     found = run()
     assert found.exit_code == 1

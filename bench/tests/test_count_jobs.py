@@ -41,6 +41,7 @@ def given(tmp_path: Path) -> Given:
     return Given((str(tmp_path / "mine.py"), str(tmp_path / "theirs.py")))
 
 
+@pytest.mark.whole
 def test_two_processes_count_what_one_does_target_by_target(given: Given) -> None:
     wanted = items(given.targets, (), whole=True)
     found = counted(given, wanted, 2)
@@ -64,6 +65,7 @@ def test_what_targets_share_is_counted_once(given: Given, monkeypatch: pytest.Mo
     assert one == other != []
 
 
+@pytest.mark.whole
 def test_an_operation_that_ends_its_process_costs_itself_and_no_other(tmp_path: Path) -> None:
     (tmp_path / "ends.py").write_text(MINE + ENDS)
     given = Given((str(tmp_path / "ends.py"),))

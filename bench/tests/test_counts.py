@@ -26,6 +26,7 @@ def target(function, costs=AS_PRINTED):
     return Target("mine", function, costs, skips_blocks=costs is IN_BLOCKS)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("backward", [False, True])
 def test_equal_polynomials_are_confirmed(backward, attention):
     found = Series(target(attention), LENGTHS, FLOPS, backward).count()
@@ -75,6 +76,7 @@ def test_a_peak_that_is_no_polynomial_is_inconclusive(attention):
     assert "off the grid" in found.reason
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("block", [64, 128])
 def test_blocks_that_a_causal_mask_hides_cost_nothing(block, blockwise):
     assert block_size(blockwise(block)) == block
@@ -83,6 +85,7 @@ def test_blocks_that_a_causal_mask_hides_cost_nothing(block, blockwise):
     assert found.measured.text == f"B*H*n*(d_k + d_v)*(n + {block})"
 
 
+@pytest.mark.whole
 def test_another_block_size_is_refuted(blockwise):
     assert Series(target(blockwise(64), IN_BLOCKS), causal(128), FLOPS, False).count().verdict is Verdict.REFUTED
 

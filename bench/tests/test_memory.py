@@ -1,5 +1,7 @@
 import gc
 
+import pytest
+
 from veriformer.bench.calls import Shape
 from veriformer.bench.memory import count_peak_bytes
 
@@ -34,6 +36,7 @@ def test_the_formula_as_printed_holds_scores_and_weights(attention):
     assert extra <= 2 * 4 * pairs + 4 * 2 * 3 * n * 16  # and copies of the keys and values
 
 
+@pytest.mark.whole
 def test_counts_do_not_depend_on_when_garbage_is_collected(attention):
     first = count_peak_bytes(attention, SHAPE, backward=True)
     gc.collect()

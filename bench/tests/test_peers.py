@@ -153,6 +153,7 @@ def test_where_nothing_compiles_the_case_says_so(schedule, monkeypatch):
     assert found.verdict is Verdict.CONFIRMED
 
 
+@pytest.mark.whole
 def test_logits_in_chunks_take_less_memory(schedule):
     many = Sizes(layers=1, width=8, heads=1, length=256, batch=64, vocabulary=4096)
     one = vocabulary.peak_bytes(training.plain, many)

@@ -307,6 +307,7 @@ PLANTED = [
 ]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("operation", "function", "beside", "said"), PLANTED, ids=[function.__name__ for _, function, *_ in PLANTED]
 )
@@ -335,12 +336,14 @@ RIGHT = [
 ]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("operation", "function", "variant"), RIGHT)
 def test_what_costs_what_it_should_is_confirmed(operation, function, variant):
     found = counted(operation, function, variant)
     assert verdict(found) is Verdict.CONFIRMED, [(one.quantity, one.verdict, one.reason) for one in found]
 
 
+@pytest.mark.whole
 def test_causal_attention_that_skips_nothing_is_refuted_in_words(blockwise):
     def skips_nothing(q, k, v, *, is_causal):
         return blockwise(64)(q, k, v)
@@ -350,6 +353,7 @@ def test_causal_attention_that_skips_nothing_is_refuted_in_words(blockwise):
     assert "pairs that the causal mask hides are computed too" in found.reason
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("scores", [False, True])
 def test_a_block_that_attends_in_blocks_holds_its_hidden_layer_and_no_scores(scores):
     def block(x, params, *, num_heads):

@@ -130,6 +130,7 @@ def refuted(found):
     return [f"{one.case}: {one.reason}" for one in found if one.verdict is Verdict.REFUTED]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("model", "cases", "variant", "said"),
     [
@@ -150,6 +151,7 @@ def test_a_complexity_bug_of_a_model_is_refuted_in_words(model, cases, variant, 
     assert any(said in reason for reason in refuted(found)), [(c.case, c.quantity, c.verdict, c.reason) for c in found]
 
 
+@pytest.mark.whole
 def test_a_cache_that_grows_by_concatenation_is_told_of_and_no_fault(monkeypatch):
     monkeypatch.setattr(models, "CASES", (FORWARD, STEP, HELD))
     found = counted(Concatenates)
@@ -159,6 +161,7 @@ def test_a_cache_that_grows_by_concatenation_is_told_of_and_no_fault(monkeypatch
     assert "of which the cache holds 128; an append in place moves none" in moved.reason
 
 
+@pytest.mark.whole
 def test_a_right_model_is_of_degree_1_per_step_and_2_per_text_with_a_cache_and_2_and_3_without(monkeypatch):
     monkeypatch.setattr(models, "CASES", families.CASES)
     found = counted(Model)
@@ -193,6 +196,7 @@ def test_a_module_is_a_model():
     assert Target("planted", None, None, False, nn.Linear(1, 1)).operation("softmax") is None
 
 
+@pytest.mark.whole
 def test_the_first_model_of_a_process_is_counted_without_memory():
     script = (
         "from veriformer.bench.measuring import Bench\n"

@@ -29,6 +29,7 @@ def grids_and_polynomials(draw):
     return grid, Polynomial(tuple(axis.name for axis in grid.axes), terms)
 
 
+@pytest.mark.whole
 @settings(max_examples=80, deadline=None)
 @given(grids_and_polynomials())
 def test_the_polynomial_through_its_own_values_is_the_polynomial_itself(case):

@@ -80,6 +80,7 @@ def training(model):
     return {one.quantity: one for one in models.assess(target) if one.case == TRAINING}
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("model", [Checkpointed, Reentrant])
 def test_checkpointing_costs_a_forward_pass_and_is_no_fault(model):
     found = training(model)
@@ -93,11 +94,13 @@ def test_checkpointing_costs_a_forward_pass_and_is_no_fault(model):
     assert "n**2" not in said
 
 
+@pytest.mark.whole
 def test_what_recomputes_nothing_says_nothing():
     found = training(Model)["FLOPs"]
     assert (found.verdict, found.reason) == (Verdict.CONFIRMED, None)
 
 
+@pytest.mark.whole
 def test_a_forward_pass_twice_before_any_gradient_is_a_fault():
     found = training(Twice)["FLOPs"]
     assert found.verdict is Verdict.REFUTED

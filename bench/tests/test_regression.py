@@ -33,6 +33,7 @@ def run(*arguments):
     return CliRunner().invoke(bench, ["regression", *arguments])
 
 
+@pytest.mark.whole
 def test_twice_the_work_is_slower_and_everything_is_written(tmp_path):
     base, head = written(tmp_path / "base"), written(tmp_path / "head", "for _ in range(30): x * x")
     files = {name: tmp_path / name for name in ("json", "history", "markdown", "pytest-benchmark")}
@@ -53,6 +54,7 @@ def test_twice_the_work_is_slower_and_everything_is_written(tmp_path):
     assert 3 * 2 * Plan().quads <= turns <= 3 * 2 * Plan().most
 
 
+@pytest.mark.whole
 def test_a_wheel_is_compared_with_a_checkout(tmp_path):
     base = written(tmp_path / "base")
     wheel = tmp_path / "head.whl"
@@ -64,6 +66,7 @@ def test_a_wheel_is_compared_with_a_checkout(tmp_path):
     assert "RuntimeError: not here" in result.output
 
 
+@pytest.mark.whole
 def test_a_process_that_is_killed_costs_its_workload_and_no_other(tmp_path):
     base = written(tmp_path / "base")
     head = written(tmp_path / "head")

@@ -25,6 +25,7 @@ def planted(name, exponent, ceiling=float("inf"), seconds=1e-7):
     return Series(sweep, VALUES, processes, ceiling)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("name", "exponent", "verdict"),
     [
@@ -68,6 +69,7 @@ def test_a_process_that_ended_and_a_short_span_are_said():
     assert [one.verdict for one in found] == [Verdict.INVALID, Verdict.INCONCLUSIVE]
 
 
+@pytest.mark.whole
 def test_every_sweep_has_a_prediction():
     for sweep in SWEEPS:
         low, high = band(sweep.costs(VALUES), VALUES)
@@ -81,6 +83,7 @@ def test_the_terms_of_the_formula_are_recovered_from_times():
     assert [round(found[name] * unit, 2) for name, unit in (("FLOPs", 1e9), ("bytes", 1e8), ("call", 1e6))] == [3, 5, 2]
 
 
+@pytest.mark.whole
 def test_a_quadratic_loss_is_refuted_with_a_clock(tmp_path, monkeypatch):
     monkeypatch.setattr(measure, "_LONGEST", 0.05)
     file = tmp_path / "mine.py"

@@ -67,6 +67,7 @@ def test_a_difference_below_the_absolute_floor_is_none():
     assert judge(measured, Floors(absolute=1e-2), fresh).change is Change.AMBIGUOUS
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("noise", [Noise(), Noise(drift=0.03, bursts=0.2), Noise(turn=0.1, process=0.05)], ids=str)
 def test_the_gate_keeps_quiet_on_identical_code_that_drifts(noise):
     alarms = [c for c in simulate(500, 0.0, Plan(), noise, seed=11) if c in EXCHANGED]
@@ -94,6 +95,7 @@ def test_a_pair_that_is_not_steady_takes_more_turns():
     assert len(busy.base) > 2 * len(quiet.base)
 
 
+@pytest.mark.whole
 def test_on_a_busy_machine_a_tenth_is_found_by_more_turns():
     found, without = (
         sum(c is Change.SLOWER for c in simulate(100, 0.1, plan, BUSY, seed=13)) for plan in (Plan(), Plan(most=7))

@@ -19,6 +19,7 @@ LONG = Case(
 )
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("backward", [False, True])
 @pytest.mark.parametrize("name", ["impl:reference", "impl:tiled"])
 def test_flops_are_the_specification_s(name, backward):
@@ -37,6 +38,7 @@ def test_tiled_skips_what_the_causal_mask_hides(backward):
     assert f"(n + {block})" in found.measured.text
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("name", "degree"), [("impl:reference", 2), ("impl:tiled", 1), ("impl:sdpa", 1)])
 def test_peak_memory_grows_as_the_specification_says(name, degree):
     for backward in (False, True):

@@ -27,6 +27,7 @@ def test_shares_are_of_all_that_the_workers_had():
     assert "75.0" in text.getvalue()
 
 
+@pytest.mark.whole
 def test_a_real_run_is_timed():
     found = CliRunner().invoke(bench, ["verification", "impl", "--jobs", "1", "--only", "causal_mask.equation"])
     assert found.exit_code == 0, found.output

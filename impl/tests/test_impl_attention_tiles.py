@@ -80,6 +80,7 @@ def test_tiles_that_a_mask_hides_are_skipped():
         judge(got[name], exact, bound)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("training", [False, True], ids=["", "dropout"])
 @pytest.mark.parametrize(
     "options", [{}, {"is_causal": True}, {"softcap": 2.0, "is_causal": True, "window": 300}], ids=str

@@ -27,6 +27,7 @@ def read_all(model, ids, real):
     )[1:]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("kind", "ids", "real", "graphs"),  # few, however many lengths there are
     [("gpt", IDS[:1], None, 4), ("window, alibi, grouped, soft-cap", IDS, REAL, 6)],

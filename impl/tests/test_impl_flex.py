@@ -96,6 +96,7 @@ def graphs_of(function, *arguments):
         return torch.compile(function, fullgraph=True, backend=look, dynamic=False)(*arguments), operators
 
 
+@pytest.mark.whole
 @compiles
 @pytest.mark.parametrize(
     ("options", "dtype", "seen"),
@@ -114,6 +115,7 @@ def test_a_compiler_meets_it_in_one_graph_where_it_has_a_kernel(options, dtype, 
     judge(o, *oracle(q, k, v, g, **options)["o"])
 
 
+@pytest.mark.whole
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # PyTorch's own, when it loads what compiles for a CPU
 @pytest.mark.skipif(not flex._COMPILES_ON_CPU, reason="PyTorch has no FlexAttention for this processor")
 @pytest.mark.skipif(shutil.which("g++") is None, reason="there is no compiler for C++")

@@ -134,6 +134,7 @@ def all_runs(function):
             paths += [((*path, i), weight * p) for i, p in enumerate(stopped.args[0]) if p > 0]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     "sampling", [Sampling(), Sampling(temperature=0.5), Sampling(top_k=2), Sampling(top_p=0.9)], ids=str
 )

@@ -91,6 +91,7 @@ def ours(model, ids, mask=None):
         return model(ids, mask, **more).logits
 
 
+@pytest.mark.whole
 @peers
 def test_logits_agree_to_what_rounding_explains(name):
     peer = build(name)

@@ -88,6 +88,7 @@ def test_under_autocast_it_computes_as_the_head_would():
     assert torch.equal(dw, half[2].float())
 
 
+@pytest.mark.whole
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
 def test_it_compiles_to_one_graph():
     torch.compiler.reset()

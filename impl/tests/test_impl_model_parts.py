@@ -120,6 +120,7 @@ def test_checkpointing_keeps_the_dropout_masks():
     assert torch.equal(plain.eval()(IDS).logits, plain(IDS).logits)
 
 
+@pytest.mark.whole
 @compiles
 @pytest.mark.parametrize("kind", ["gpt", "t5 bias", "window, alibi, grouped, soft-cap", "experts"])
 def test_compiles_to_one_graph_forward_and_backward(kind):
@@ -133,6 +134,7 @@ def test_compiles_to_one_graph_forward_and_backward(kind):
     assert all(torch.equal(eager, fast) for eager, fast in zip(*results, strict=True))
 
 
+@pytest.mark.whole
 @compiles
 @torch.no_grad()
 @pytest.mark.parametrize("kind", ["gpt", "window", "experts"])

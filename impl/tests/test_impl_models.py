@@ -53,6 +53,7 @@ def test_padding_on_either_side_changes_nothing(decoders, ids, floor, kind):
             judge_alike(logits[mask.bool()].view(B, N, -1), *floor[kind])
 
 
+@pytest.mark.whole
 @kinds
 @pytest.mark.parametrize("cuts", [(1, 1, 11), (6, 7), (12, 1), (1,) * 13], ids=str)
 @torch.no_grad()

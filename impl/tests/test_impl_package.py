@@ -62,6 +62,7 @@ def test_backends_share_one_signature_and_tell_themselves_apart():
     assert veriformer.impl.attention in BACKENDS.values()
 
 
+@pytest.mark.whole
 def test_nothing_else_of_this_project_is_imported():
     program = "import sys, veriformer.impl; print(*sorted(name for name in sys.modules))"
     names = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
@@ -105,12 +106,14 @@ def compiled_alike(function, *arguments):
     return all(torch.equal(eager, compiled) for eager, compiled in zip(*results, strict=True))
 
 
+@pytest.mark.whole
 @compiles
 @pytest.mark.parametrize("name", COMPILED)
 def test_compiles_to_one_graph(name):
     assert compiled_alike(COMPILED[name], random(3, 4, 12))
 
 
+@pytest.mark.whole
 @compiles
 @pytest.mark.parametrize("name", EVERYWHERE)
 @pytest.mark.parametrize("options", ["causal", "together"])

@@ -21,6 +21,7 @@ OPTIONS = {
 }
 
 
+@pytest.mark.whole
 @dtypes
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_compiled_and_eager(options, dtype):

@@ -229,6 +229,7 @@ def test_saved_models_come_back_with_their_ties(tmp_path, kind):
         assert again.head.weight.any()
 
 
+@pytest.mark.whole
 def test_command_from_text_to_perplexity(tmp_path):
     text = tmp_path / "text.txt"
     text.write_text("the cat sat on the mat and the dog sat on the log. " * 60, encoding="utf-8")

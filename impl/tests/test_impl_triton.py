@@ -49,6 +49,7 @@ def test_where_nothing_can_run_kernels_the_error_says_what_to_do(monkeypatch):
         require()
 
 
+@pytest.mark.whole
 def test_the_package_is_imported_without_triton():
     program = "import sys, veriformer.impl; assert not any(name.startswith('triton') for name in sys.modules)"
     found = python("-c", program)

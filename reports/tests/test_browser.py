@@ -109,6 +109,7 @@ def assert_readable(tab):
         assert [(one["id"], one["nodes"][0]["html"]) for one in found] == [], (state, width, scheme)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", ["holds", "violated", "known", "fifty"])
 def test_a_page_is_accessible_and_no_wider_than_its_window(opened, name):
     tab = opened(name)
@@ -116,6 +117,7 @@ def test_a_page_is_accessible_and_no_wider_than_its_window(opened, name):
     tab.close()
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("page", ["index", "softmax", "target-mine.py", "equations", "equation-1", "kills"])
 def test_every_page_of_a_folder_is_accessible_and_no_wider_than_its_window(opened, page):
     tab = opened("folder")
@@ -125,6 +127,7 @@ def test_every_page_of_a_folder_is_accessible_and_no_wider_than_its_window(opene
     tab.close()
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", ["holds", "violated"])
 def test_a_difference_is_accessible_and_no_wider_than_its_window(reports, chromium, tmp_path, name):
     (tmp_path / "diff.html").write_text(as_page(compare_runs(reports["holds"], reports[name])), encoding="utf-8")
@@ -143,6 +146,7 @@ def test_links_into_what_is_closed_open_it(opened):
     tab.close()
 
 
+@pytest.mark.whole
 def test_links_to_another_page_open_what_is_closed_there(opened):
     tab = opened("folder")
     tab.click("a[href^='pages/target-mine.py.html']")
@@ -157,6 +161,7 @@ def test_links_to_another_page_open_what_is_closed_there(opened):
     tab.close()
 
 
+@pytest.mark.whole
 def test_filters_and_the_skip_link_work_without_javascript(opened):
     tab = opened("violated")
     with_class = "name => [...document.querySelectorAll('.op')].filter(x => x.classList.contains(name)).map(x => x.id)"

@@ -35,6 +35,7 @@ def test_nothing_that_runs_or_links_gets_through(latex):
     assert "style=" not in found
 
 
+@pytest.mark.whole
 @settings(max_examples=150, deadline=None)
 @given(st.text(st.sampled_from("ab1 \\{}^_&$<>\"'%~#"), max_size=20) | st.text(max_size=20))
 def test_whatever_is_written_gives_well_formed_text(words):

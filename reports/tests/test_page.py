@@ -343,6 +343,7 @@ def test_a_large_report_is_a_folder_whose_links_lead_somewhere(run, row, violati
     assert list(render_pages(inputs, "mine.html"))[1].startswith("mine-pages/")
 
 
+@pytest.mark.whole
 @pytest.mark.usefixtures("large")
 def test_each_of_several_targets_and_each_equation_has_a_page(run, row, violation, finding, documents, save):
     bad, waiver = violation("softmax.shift"), {"reason": "fused", "link": "https://a.b/1", "expires": "2027-01-01"}

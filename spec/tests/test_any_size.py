@@ -204,6 +204,7 @@ def stated_by(equation):
     return equation.vjp if equation.vjp and r"\partial" in equation.statement else equation.formula
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("equation", NUMBERED, ids=lambda e: e.slug)
 def test_numbered_formulas_are_held_against_their_statements_for_all_n(equation):
     assert formula_reach(equation, verdicts_of(equation)) is Scope.ALL

@@ -118,6 +118,7 @@ def holds(step):
         return False
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("function", "part", "mutation"), CASES)
 def test_a_mutated_formula_is_noticed_by_its_steps_for_all_n(function, part, mutation):
     steps = steps_of(function)
@@ -127,5 +128,6 @@ def test_a_mutated_formula_is_noticed_by_its_steps_for_all_n(function, part, mut
     assert noticed is (mutation.name not in UNSEEN), UNSEEN.get(mutation.name, str(mutation))
 
 
+@pytest.mark.whole
 def test_what_is_held_at_few_sizes_only_is_listed():
     assert {f.__name__ for f in stated() if f.__name__ not in SLOW and not steps_of(f)} == FEW

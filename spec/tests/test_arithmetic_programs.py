@@ -131,6 +131,7 @@ def assert_within(xp, program, arrays, implementation):
         assert ((off <= error) | (error == np.inf)).all(), f"{program}: off by {off} with bound {error}"
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", FORMATS)
 @settings(max_examples=300, deadline=None)
 @given(data=st.data(), program=programs, seed=st.integers(0, 2**32))
@@ -153,6 +154,7 @@ def test_float_may_serve_as_the_oracle_of_fp64(data, program, seed):
     )
 
 
+@pytest.mark.whole
 @settings(max_examples=100, deadline=None)
 @given(data=st.data(), program=programs)
 def test_both_oracles_agree_within_the_bound(data, program):

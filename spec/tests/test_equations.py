@@ -22,6 +22,7 @@ TOPICS = ("veriformer.spec.attention.", "veriformer.spec.scores.")
 ROUTED = {slug: e for slug, e in COMPUTED.items() if e.formula.__module__.startswith(TOPICS)}
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", STEPS)
 def test_every_step_holds_and_its_sabotage_does_not(name):
     step = STEPS[name]

@@ -263,6 +263,7 @@ def exponents(heads):
     return exponents(below) + exponents(2 * below)[::2][: heads - below]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("slug", ROUTES)
 def test_formula_by_two_routes(slug):
     (equation,), rng = select(slug), np.random.default_rng(3)

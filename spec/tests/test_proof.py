@@ -245,6 +245,7 @@ def test_a_cache_that_cannot_be_written_is_done_without(module, tmp_path, monkey
     assert made_up.log == [1, 1]
 
 
+@pytest.mark.whole
 def test_all_steps_of_a_selection_are_proved_in_parallel_and_then_remembered(tmp_path, monkeypatch):
     monkeypatch.setenv("VERIFORMER_CACHE", str(tmp_path))
     chosen = select("1", "12")

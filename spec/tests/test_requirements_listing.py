@@ -36,6 +36,7 @@ def test_one_is_told_in_full() -> None:
     assert all(link in told for link in known.precedents)
 
 
+@pytest.mark.whole
 def test_no_latex_is_shown() -> None:
     told = _run("*").stdout
     assert not [line for line in told.splitlines() if "\\" in line or "$" in line]

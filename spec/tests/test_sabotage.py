@@ -82,6 +82,7 @@ def test_what_was_found_of_another_state_of_the_files_is_not_recalled(tmp_path):
     assert set(recall(journal, "new")) == {"b"}
 
 
+@pytest.mark.whole
 def test_false_formulas_and_statements_are_noticed_and_an_equivalent_one_is_not(found):
     formula = next(m for m in found if m.file == "scores/softmax.py" and m.owner == "softmax_vjp" and "sign" in m.name)
     assert tried(formula, TESTS, 60).by == "proof"
@@ -91,6 +92,7 @@ def test_false_formulas_and_statements_are_noticed_and_an_equivalent_one_is_not(
     assert (noticed.by, "test_printed" in noticed.detail) == ("test", True)
 
 
+@pytest.mark.whole
 def test_a_forgotten_module_is_loaded_anew_with_all_that_import_it(monkeypatch):
     names = [f"veriformer.spec.{name}" for name in ("scores.softmax", "generation.top_p_filter", "vectors.distances")]
     before = {name: importlib.import_module(name) for name in names}

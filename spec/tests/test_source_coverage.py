@@ -197,6 +197,7 @@ def test_counts_add_up():
     assert all(found.values())
 
 
+@pytest.mark.whole
 def test_the_document_lists_what_the_equations_decide():
     (attention,) = select("23")
     listed = document([attention])["inventory"]

@@ -35,6 +35,7 @@ def call(capsys):
     return run
 
 
+@pytest.mark.whole
 def test_listing(call, cache):
     code, out, _ = call("spec", "20", "24b", "--jobs", "1")
     assert code == 0
@@ -201,6 +202,7 @@ def test_sudden_ends(call, monkeypatch, error, code):
     assert call("spec", "24b")[0] == code
 
 
+@pytest.mark.whole
 def test_document_proves_what_it_is_not_told():
     (found,) = document(select("24b"))["equations"]
     assert {s["status"] for s in found["steps"]} == {"proved"}

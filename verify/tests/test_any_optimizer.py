@@ -42,6 +42,7 @@ def test_each_law_has_a_fault_that_breaks_it() -> None:
     assert set(FAULTS.values()) == {r.slug.partition(".")[2] for r in REQUIREMENTS}
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("dtype", ["fp64", "fp32"])
 def test_a_right_one_holds(dtype: str) -> None:
     found = rows_of(bind("optimizers/other_class", Right), dtype)
@@ -57,6 +58,7 @@ KNOWN = {"Adagrad": {"group_options"}, "NAdam": {"resume"}}
 of NAdam is kept in float32, and becomes float64 where it is loaded for parameters in that."""
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", THEIRS)
 def test_those_of_pytorch_hold_but_for_what_is_known(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(f"{__name__}.PROFILE", Profile(name="few", examples=4, shrinks=0, timeout_s=60))
@@ -87,6 +89,7 @@ class Noisy(Right):
         super().one_step(p, g if self.state[p] else torch.randn_like(g), group)
 
 
+@pytest.mark.whole
 def test_what_draws_numbers_is_not_asked_for_an_order_of_parameters() -> None:
     found = rows_of(bind("optimizers/other_class", Noisy))
     assert {name: row.message for name, row in found.items() if row.status not in SETTLED} == {}
@@ -104,6 +107,7 @@ def test_what_cannot_be_built_is_listed_with_its_reason() -> None:
     assert "demands inner" in found.refused[0].reason
 
 
+@pytest.mark.whole
 def test_a_violation_becomes_a_finding_with_a_script() -> None:
     results = check(SharedCount, only=["optimizer.own_steps"], dtype=["fp64"], profile="quick")
     (finding,) = results.findings
@@ -111,6 +115,7 @@ def test_a_violation_becomes_a_finding_with_a_script() -> None:
     assert "drive_any_optimizer(target" in results.violations[0].counterexample.script
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("kind", FAULTS, ids=lambda kind: kind.__name__)
 def test_a_fault_is_found_by_the_due_law_first(kind: Any) -> None:
     found = rows_of(bind("optimizers/other_class", kind), until=FAULTS[kind])

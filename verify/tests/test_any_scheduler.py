@@ -118,6 +118,7 @@ def test_each_law_has_a_fault_that_breaks_it() -> None:
     assert set(FAULTS.values()) == {r.slug.partition(".")[2] for r in REQUIREMENTS}
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("kind", RIGHT, ids=lambda kind: kind.__name__)
 def test_right_ones_hold(kind: Any) -> None:
     (pin,) = recognise(kind).pins

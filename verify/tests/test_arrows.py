@@ -33,12 +33,14 @@ def lint(root: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False, timeout=120)
 
 
+@pytest.mark.whole
 def test_every_arrow_is_kept() -> None:
     done = lint(ROOT)
     assert done.returncode == 0, done.stdout
     assert "9 kept, 0 broken" in done.stdout
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("file", "line", "contract"),
     [

@@ -47,6 +47,7 @@ def test_a_graph_that_is_kept_gives_the_same_again() -> None:
         gradients(y, [x], cotangent)
 
 
+@pytest.mark.whole
 def test_sympy_is_not_loaded() -> None:
     code = (
         "import sys, torch\n"

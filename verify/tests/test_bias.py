@@ -37,6 +37,7 @@ def judged(kernel: object, dtype: str, profile: str) -> Result:
     return run_check(CheckRun(check, dtype), wrap(SimpleNamespace(gelu=kernel)), PROFILES[profile], "bias", {})
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("profile", ["quick", "default"])
 @pytest.mark.parametrize("dtype", ["bf16", "fp16"])
 def test_an_approximation_in_halves_alone_is_found(dtype: str, profile: str) -> None:
@@ -45,6 +46,7 @@ def test_an_approximation_in_halves_alone_is_found(dtype: str, profile: str) -> 
     assert "signed errors" in str(result.message)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("dtype", ["bf16", "fp16"])
 def test_what_rounds_every_operation_to_the_dtype_is_admitted(dtype: str) -> None:
     assert judged(by_error_function_in_halves, dtype, "default").status is Status.PASS
@@ -56,6 +58,7 @@ def errors(shift: float, seed: int) -> SignedErrors:
     return SignedErrors(x, rng.uniform(-1, 1, 4000) + shift * (x > 0.5), (rng.uniform(-1, 1, 4000),), separate=True)
 
 
+@pytest.mark.whole
 def test_chance_is_not_accused_and_a_lean_of_a_part_is() -> None:
     assert max(bias([errors(0.0, seed)]) for seed in range(200)) < 1
     assert min(bias([errors(0.9, seed)]) for seed in range(20)) > 1
@@ -72,6 +75,7 @@ def examples_with_one_error(shift: float, seed: int, count: int) -> list[SignedE
     return found
 
 
+@pytest.mark.whole
 def test_what_an_example_shares_is_not_counted_as_often_as_it_has_entries() -> None:
     assert max(bias(examples_with_one_error(0.0, seed, 12)) for seed in range(200)) < 1
     assert min(bias(examples_with_one_error(1.5, seed, 52)) for seed in range(20)) > 1

@@ -56,6 +56,7 @@ def turns(folder: Path, source: str, **fields: Any) -> Callable[..., dict[str, A
     return turn
 
 
+@pytest.mark.whole
 def test_what_failed_is_kept_and_replayed_first(tmp_path: Path) -> None:
     turn = turns(tmp_path, RARE)
     first = next(found for n in range(50) if (found := turn("independent", f"s{n}"))["result"]["status"] == "fail")
@@ -66,6 +67,7 @@ def test_what_failed_is_kept_and_replayed_first(tmp_path: Path) -> None:
     assert again["result"]["counterexample"]["arguments"] == first["result"]["counterexample"]["arguments"]
 
 
+@pytest.mark.whole
 def test_the_hardest_example_is_kept_and_replayed_and_directed_turns_come_no_less_near(tmp_path: Path) -> None:
     turn = turns(tmp_path, RIGHT)
     hardest = max(turn("independent", f"s{n}")["result"]["worst_ratio"] for n in range(3))
@@ -76,6 +78,7 @@ def test_the_hardest_example_is_kept_and_replayed_and_directed_turns_come_no_les
     assert turn("replay", "yet another")["result"]["worst_ratio"] >= hardest
 
 
+@pytest.mark.whole
 def test_directed_turns_cover_more_of_what_few_examples_have_covered(tmp_path: Path) -> None:
     directed, independent = zip(*(_rarity(tmp_path / str(n), str(n)) for n in range(10)), strict=True)
     assert sum(directed) > 1.1 * sum(independent)
@@ -206,6 +209,7 @@ def held(campaign: Campaign, address: str, seed: str) -> tuple[Ran, dict[str, An
     return ran, document, noted
 
 
+@pytest.mark.whole
 def test_two_campaigns_on_workers(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(RARE + "\ndef silu(x):\n    return x * x.sigmoid()\n")
     (tmp_path / "known.toml").write_text(

@@ -82,6 +82,7 @@ def drawn(seed: str) -> list[int]:
     return found
 
 
+@pytest.mark.whole
 def test_a_seed_settles_what_is_drawn_whatever_code_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = drawn("7")
     place = tmp_path / "full_of_constants.py"
@@ -92,12 +93,14 @@ def test_a_seed_settles_what_is_drawn_whatever_code_is_loaded(tmp_path: Path, mo
     assert drawn("8") != before
 
 
+@pytest.mark.whole
 def test_a_version_of_hypothesis_without_constants_needs_no_care(monkeypatch: pytest.MonkeyPatch) -> None:
     before = drawn("7")
     monkeypatch.setattr(examples_module, "HypothesisProvider", object)
     assert len(drawn("7")) == len(before)
 
 
+@pytest.mark.whole
 def test_seeds_are_drawn_from_all_there_are() -> None:
     found = [x for i in range(4) for x in drawn(str(i))[1::2]]
     assert len(set(found)) > 0.75 * len(found)  # the simplest is 0, and begins every burst

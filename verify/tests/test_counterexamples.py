@@ -59,6 +59,7 @@ MUTANTS = [
 ]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("target", "operation", "dtype"), MUTANTS)
 def test_a_script_reproduces_and_accuses_no_correct_target(
     target: str, operation: str, dtype: str, capsys: pytest.CaptureFixture[str]
@@ -75,6 +76,7 @@ def test_a_script_reproduces_and_accuses_no_correct_target(
             assert end_of(corrected) in (0, None), f"{row.key}\n{corrected}"
 
 
+@pytest.mark.whole
 def test_a_script_stands_on_its_own(tmp_path: Path) -> None:
     """A target in a file: the script imports PyTorch and that file, and nothing of the suite."""
     (row, *_) = failures(HOSTILE, "rms_norm", "fp32")

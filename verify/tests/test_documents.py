@@ -41,6 +41,7 @@ def reference() -> ModuleType:
     return module
 
 
+@pytest.mark.whole
 @pytest.mark.usefixtures("warm")
 @each_page
 def test_code_runs_and_prints_what_is_printed(page: Path, tmp_path: Path) -> None:
@@ -52,6 +53,7 @@ def test_reason_for_code_that_is_not_run_is_a_sentence(page: Path) -> None:
     assert all(len(block.reason.split()) > 2 for block in blocks(page) if block.reason)
 
 
+@pytest.mark.whole
 @each_page
 def test_links_lead_to_files(page: Path, reference: ModuleType) -> None:
     made = {(DOCS / name).resolve() for name in reference.pages()}
@@ -108,6 +110,7 @@ def test_weights_are_told() -> None:
     ]
 
 
+@pytest.mark.whole
 def test_site_is_built_without_a_warning(tmp_path: Path) -> None:
     pytest.importorskip("mkdocs")
     from mkdocs.commands.build import build

@@ -65,6 +65,7 @@ def test_refusals_without_a_rule_explain_nothing() -> None:
         )
 
 
+@pytest.mark.whole
 def test_heads_that_are_not_grouped_are_found_with_what_was_said() -> None:
     domain = found(attention=adapters.attention)
     assert domain.refused.keys() == {"grouped heads"}
@@ -72,6 +73,7 @@ def test_heads_that_are_not_grouped_are_found_with_what_was_said() -> None:
     assert {"one key head for several", "a mask of rank 3", "n_q ≠ n_k", "gradients"} <= set(domain.provided)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("operation", "adapter", "some"),
     [
@@ -88,6 +90,7 @@ def test_what_is_always_refused_is_found(operation: str, adapter: Any, some: set
     assert not set(domain.provided) & set(domain.refused)
 
 
+@pytest.mark.whole
 def test_an_argument_that_the_signature_requires_is_always_given() -> None:
     def rms_norm(x: Any, weight: Any, eps: Any) -> Any:
         return impl.rms_norm(x, weight, eps=eps)
@@ -102,6 +105,7 @@ def test_an_argument_that_the_signature_requires_is_always_given() -> None:
     assert Status.FAIL in judged("rms_norm.equation", rms_norm=halved).values()
 
 
+@pytest.mark.whole
 def test_a_built_in_without_a_signature_is_given_what_it_demands() -> None:
     rows = judged("softmax.contract", "logsumexp.contract", softmax=torch.softmax, logsumexp=torch.logsumexp)
     assert len(rows) >= 2
@@ -114,6 +118,7 @@ def square_heads(x: Any, w_q: Any, w_k: Any, w_v: Any, w_o: Any, *, num_heads: i
     return impl.multi_head_attention(x, w_q, w_k, w_v, w_o, num_heads=num_heads)
 
 
+@pytest.mark.whole
 def test_plain_shapes_are_found_where_the_draws_seldom_have_them() -> None:
     domain = found(multi_head_attention=square_heads)
     assert domain.refused.keys() == {"d_out ≠ d", "d_v ≠ d_k", "heads narrower or wider than d / H"}
@@ -127,10 +132,12 @@ def causal_square_heads(
     return impl.multi_head_attention(x, w_q, w_k, w_v, w_o, num_heads=num_heads, is_causal=is_causal)
 
 
+@pytest.mark.whole
 def test_an_argument_that_is_never_given_explains_no_refusal() -> None:
     assert not [label for label in found(multi_head_attention=causal_square_heads).refused if "num_kv_heads" in label]
 
 
+@pytest.mark.whole
 def test_what_is_ordinary_for_others_may_be_refused() -> None:
     def mlp(x: Any, w1: Any, b1: Any, w2: Any, b2: Any) -> Any:
         assert x.ndim == 2
@@ -139,6 +146,7 @@ def test_what_is_ordinary_for_others_may_be_refused() -> None:
     assert found(mlp=mlp).refused.keys() == {"x of rank 1", "several leading axes"}
 
 
+@pytest.mark.whole
 def test_the_edges_of_attention_may_be_refused() -> None:
     def attention(q: Any, k: Any, v: Any) -> Any:
         assert q.shape[2] > 0 < k.shape[2]
@@ -147,6 +155,7 @@ def test_the_edges_of_attention_may_be_refused() -> None:
     assert found(attention=attention).refused.keys() == {"no queries", "no keys"}
 
 
+@pytest.mark.whole
 def test_a_quantised_cache_may_be_refused() -> None:
     def unquantised(*sizes: int, quantization: str | None = None, **options: Any) -> Any:
         if quantization is not None:
@@ -157,6 +166,7 @@ def test_a_quantised_cache_may_be_refused() -> None:
     assert not found(kv_cache=impl.kv_cache).refused
 
 
+@pytest.mark.whole
 def test_positions_beyond_a_table_may_be_refused() -> None:
     def looked_up(x: Any, positions: Any, **options: Any) -> Any:
         if (positions >= 4096).any():
@@ -172,18 +182,21 @@ def test_no_graph_is_said_to_be_one() -> None:
     assert found(silu=adapters.forward_only).refused == {"gradients": NO_GRAPH}
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("operation", ["attention", "softmax", "rms_norm", "cross_entropy", "kv_cache"])
 def test_nothing_is_refused_by_the_shipped_implementation(operation: str) -> None:
     domain = probe_operation(wrap(impl), BY_NAME[operation])
     assert (domain.refused, domain.rules, domain.constants, domain.precision) == ({}, (), {}, {})
 
 
+@pytest.mark.whole
 def test_parameters_that_are_stepped_never_overlap_in_memory() -> None:
     probe_of_it = Probe(wrap(impl), BY_NAME["gradient_descent"])
     probe_of_it.run()
     assert {call.error for call in probe_of_it.calls} == {None}
 
 
+@pytest.mark.whole
 def test_what_is_refused_for_no_reason_or_computed_wrongly_is_not_narrower() -> None:
     assert found(softmax=adapters.moody(0.33)).refused == {}
     assert "grouped heads" in found(attention=adapters.tiled_heads).provided
@@ -205,6 +218,7 @@ def test_an_offered_default_of_the_contract_is_not_measured_but_judged() -> None
     assert found(rms_norm=rms_norm).constants == {}
 
 
+@pytest.mark.whole
 def test_float32_inside_float64_is_found_and_judged_by() -> None:
     assert found(silu=adapters.in_float32).precision == {"fp64": "fp32"}
     rows = judged("silu.equation", dtype=dtypes.NAMES, silu=adapters.in_float32)
@@ -221,6 +235,7 @@ def judged(*only: str, claims: Any = None, dtype: Sequence[str] = ("fp32",), **o
     return {row.key: row.status for row in results(*only, claims=claims, dtype=dtype, **operations).results}
 
 
+@pytest.mark.whole
 def test_rows_are_judged_without_what_is_refused_and_say_so_where_nothing_is_left() -> None:
     only = ("attention.equation", "attention.grouped_heads")
     run = results(*only, attention=adapters.attention)
@@ -230,11 +245,13 @@ def test_rows_are_judged_without_what_is_refused_and_say_so_where_nothing_is_lef
     assert run.domain["attention"].refused.keys() == {"grouped heads"}
 
 
+@pytest.mark.whole
 def test_a_claim_to_provide_it_makes_a_refusal_a_violation() -> None:
     claims = {"provides": {"attention": ["grouped heads"]}}
     assert Status.FAIL in judged("attention.equation", claims=claims, attention=adapters.attention).values()
 
 
+@pytest.mark.whole
 def test_strictly_nothing_is_narrower() -> None:
     domains = {"attention": found(attention=adapters.attention)}
     target = wrap(adapters.target(attention=adapters.attention))
@@ -242,11 +259,13 @@ def test_strictly_nothing_is_narrower() -> None:
     assert not target.within(domains, strict=True).refusals("attention").messages
 
 
+@pytest.mark.whole
 def test_wrong_or_moody_ones_stay_violated() -> None:
     assert Status.FAIL in judged("attention.grouped_heads", attention=adapters.tiled_heads).values()
     assert Status.FAIL in judged("softmax.equation", softmax=adapters.moody(0.33)).values()
 
 
+@pytest.mark.whole
 def test_dtypes_and_gradients_that_are_refused_are_not_provided() -> None:
     rows = judged("silu.equation", dtype=("fp64", "fp16"), silu=adapters.half_only)
     assert rows["silu.equation[fp64-cpu]"] is Status.NOT_PROVIDED
@@ -255,6 +274,7 @@ def test_dtypes_and_gradients_that_are_refused_are_not_provided() -> None:
     assert {status for key, status in rows.items() if "gradient" in key} == {Status.NOT_PROVIDED}
 
 
+@pytest.mark.whole
 def test_an_epsilon_that_was_measured_is_judged_by() -> None:
     only = ("rms_norm.equation", "rms_norm.gradient")
     rows = judged(*only, dtype=dtypes.NAMES, rms_norm=adapters.rms_norm(3e-5))
@@ -263,6 +283,7 @@ def test_an_epsilon_that_was_measured_is_judged_by() -> None:
     }  # where its gradient overflows
 
 
+@pytest.mark.whole
 def test_laws_of_adam_take_the_constants_that_were_measured() -> None:
     only = ("adam.constant_gradient", "adam.long_run", "adam.equation")
     rows = judged(*only, adam=lambda params, lr: impl.adam(params, lr, betas=(0.9, 0.95), eps=1e-5))
@@ -281,6 +302,7 @@ def refuse_causal(x: Any, w_q: Any, w_k: Any, w_v: Any, w_o: Any, *, num_heads: 
     return project(x, w_q, w_k, w_v, w_o, num_heads=num_heads)
 
 
+@pytest.mark.whole
 def test_calls_are_drawn_without_the_causality_and_groups_that_a_layer_has_not() -> None:
     rows = judged("multi_head_attention.equation", multi_head_attention=refuse_causal)
     assert set(rows.values()) == {Status.PASS}
@@ -291,6 +313,7 @@ def test_a_claim_about_features_that_do_not_exist_is_warned_of() -> None:
         read_claims({"provides": {"attention": ["flying heads"]}})
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("jobs", [1, 2, 3])
 def test_a_crash_of_the_probe_costs_one_domain(tmp_path: Any, jobs: int) -> None:
     mine = tmp_path / "mine.py"
@@ -324,6 +347,7 @@ def test_a_domain_survives_being_written() -> None:
     assert SimpleNamespace(**domain.to_dict()).refused == {"b": "no"}
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("also_idle", [False, True])
 def test_dropout_may_be_refused(also_idle: bool) -> None:
     def attention(
@@ -339,6 +363,7 @@ def test_dropout_may_be_refused(also_idle: bool) -> None:
     assert rows["attention.dropout_off[fp32-cpu]"] is Status.PASS
 
 
+@pytest.mark.whole
 def test_an_ignored_index_above_all_classes_may_be_refused() -> None:
     def cross_entropy(logits: Any, target: Any, *, ignore_index: int = -100) -> Any:
         hit = logits.gather(-1, target.clamp(min=0)[..., None])[..., 0]
@@ -370,6 +395,7 @@ def _as_number(factor: float) -> Any:
     return adapters.target(mse_loss=mse_loss)
 
 
+@pytest.mark.whole
 def test_a_loss_may_come_as_a_number_of_python() -> None:
     only = ["mse_loss.contract", "mse_loss.equation", "mse_loss.gradient", "mse_loss.result_dtype"]
     right = check(_as_number(1.0), only=only, dtype=["fp32"])

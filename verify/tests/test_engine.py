@@ -54,6 +54,7 @@ def statuses(file: Path) -> Mapping[str, set[str]]:
     return found
 
 
+@pytest.mark.whole
 def test_the_terminal_says_what_was_written_and_what_was_not_judged(tmp_path: Path) -> None:
     mine, page = tmp_path / "mine.py", tmp_path / "there" / "page.html"
     mine.write_text("import torch\n\n\ndef gelu(x):\n    return torch.nn.functional.gelu(x)\n")
@@ -67,6 +68,7 @@ def test_the_terminal_says_what_was_written_and_what_was_not_judged(tmp_path: Pa
     assert "gelu.equation[" not in done.stderr
 
 
+@pytest.mark.whole
 def test_every_kind_of_misbehaviour_costs_its_own_rows(tmp_path: Path) -> None:
     file = tmp_path / "results.json"
     done = verify(HOSTILE, "--profile", "quick", "--dtype", "fp32", "--timeout", 4, "--jobs", 2, "--json", file)
@@ -88,6 +90,7 @@ def test_every_kind_of_misbehaviour_costs_its_own_rows(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("source", "status", "word"),
     [
@@ -147,6 +150,7 @@ def timeless(file: Path) -> dict[str, Any]:
     return document
 
 
+@pytest.mark.whole
 def test_killed_in_the_middle_and_resumed_equals_uninterrupted(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(SLOW)
     words = [tmp_path / "slow.py", "--profile", "quick", "--only", "softmax", "--jobs", 2, "--json"]
@@ -167,6 +171,7 @@ def test_killed_in_the_middle_and_resumed_equals_uninterrupted(tmp_path: Path) -
     assert not journal.exists()
 
 
+@pytest.mark.whole
 def test_interrupted_saves_what_was_finished_and_tells_the_findings_so_far(tmp_path: Path) -> None:
     wrong = "import torch\ndef logsumexp(z, dim=-1):\n    return 2 * torch.logsumexp(z, dim)\n"
     (tmp_path / "slow.py").write_text(SLOW.replace("0.005", "0.05") + wrong)
@@ -202,6 +207,7 @@ def wait_for(condition: Any, seconds: float = 240) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.whole
 def test_equal_seeds_give_equal_runs_and_another_seed_another(tmp_path: Path) -> None:
     (tmp_path / "good.py").write_text(GOOD)
     files = {}

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.usefixtures("warm")
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
+@pytest.mark.whole
 def test_wrong_example_is_named() -> None:
     target = load(f"{EXAMPLES / 'encoder_layers.py'}:LayerNorm")
     assert target.recognised["recognised"][0]["name"] == "LayerNorm"
@@ -23,11 +24,13 @@ def test_wrong_example_is_named() -> None:
     assert "ε is added to the standard deviation" in found.findings[0].what
 
 
+@pytest.mark.whole
 def test_adapter_is_judged() -> None:
     found = check(load(str(EXAMPLES / "adapter.py")).implementation, only=["attention.equation"], dtype=["fp32"])
     assert found.verdict == "holds"
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     "command", [["as_a_library.py"], ["-m", "pytest", "-q", "-p", "no:cacheprovider", "in_your_tests.py"]]
 )

@@ -84,6 +84,7 @@ def test_sizes_together_stay_within_the_budget(data: st.DataObject) -> None:
     assert all(low <= found[name] <= high for name, (low, high) in RANGES.items())
 
 
+@pytest.mark.whole
 def test_every_two_axes_are_large_together() -> None:
     found = many(lambda draw: drawn_together(draw, RANGES, work, BUDGET, TIES))
     for one, other in (("n_q", "n_k"), ("n_k", "d"), ("n_q", "d")):
@@ -116,12 +117,14 @@ def _result(slug: str, dtype: str = "fp32", profile: str = "quick", **operations
     return run_check(row, target, PROFILES[profile], "slug", {})
 
 
+@pytest.mark.whole
 def test_a_row_tells_what_it_has_covered() -> None:
     found = _result("attention.long")
     assert found.status is Status.PASS
     assert found.covered["d_v > 64 and n_k > 64"] >= 3
 
 
+@pytest.mark.whole
 def test_wide_heads_over_many_keys_are_tried_in_quick() -> None:
     def last_keys(q: Any, k: Any, v: Any, **options: Any) -> Any:
         wide = q.shape[-1] > 64 and not any(options.values())
@@ -130,6 +133,7 @@ def test_wide_heads_over_many_keys_are_tried_in_quick() -> None:
     assert _result("attention.long", attention=last_keys).status is Status.FAIL
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("operation", ["softmax", "layer_norm"])
 def test_the_tail_of_wide_rows_is_tried_in_quick(operation: str) -> None:
     def broken(x: Any, *args: Any, **options: Any) -> Any:
@@ -201,6 +205,7 @@ def _broken_mlp(x: Any, w1: Any, *args: Any, **options: Any) -> Any:
     return y * (1 + (x.ndim > 2 and x.shape[-2] > 16 and w1.shape[1] > 32))
 
 
+@pytest.mark.whole
 def test_rows_of_a_large_call_lie_on_several_axes() -> None:
     assert _result("mlp.long", mlp=_broken_mlp).status is Status.FAIL
 
@@ -211,6 +216,7 @@ def test_half_of_the_calls_of_a_law_are_large(requirement: str) -> None:
     assert sum(n for what, n in covered.items() if "and" not in what) >= 6
 
 
+@pytest.mark.whole
 def test_long_texts_are_cut_into_long_pieces() -> None:
     def short_pieces(text: str, table: dict[str, float]) -> Any:
         return impl.unigram_segment(text, {piece: x for piece, x in table.items() if len(piece) <= 16})

@@ -63,6 +63,7 @@ FOUND = {
 ADVICE = finding(weight="imprecise", what="computed in fp32 for fp64 input")
 
 
+@pytest.mark.whole
 def test_the_corpus_is_whole() -> None:
     assert {path.stem for path in FOLDER.glob("*.py")} == set(DUE)
     assert len(CORRECT) >= 30
@@ -70,6 +71,7 @@ def test_the_corpus_is_whole() -> None:
     assert len({name for file in CORRECT for name in operations(_loaded(file))}) >= 20
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", CORRECT)
 def test_a_correct_file_says_what_the_suite_can_ask_of_it(name: str) -> None:
     assert DUE[name].keys() <= {"verdict", "dtypes", "domain"}
@@ -85,6 +87,7 @@ def test_a_faulty_file_differs_in_one_place(name: str) -> None:
     assert 0 < len(changed) <= 14, "one fault, not another program"
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", FAULTY)
 def test_a_fault_can_be_recognised(name: str) -> None:
     due = DUE[name]
@@ -143,6 +146,7 @@ def test_a_wrong_judgement_of_correct_code_is_noticed(given: dict[str, Any], com
     assert any(complaint in said for said in evaluate(given, SOUND))
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", SAMPLE)
 def test_a_file_is_judged_as_is_due(name: str) -> None:
     assert complaints(name) == []

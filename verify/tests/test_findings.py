@@ -122,12 +122,14 @@ def test_the_gravest_rows_are_looked_into_first() -> None:
     assert list(by_operation(rows)) == ["gelu", "rope", "softmax"]
 
 
+@pytest.mark.whole
 def test_what_holds_has_no_finding_and_costs_nothing() -> None:
     found = check(SimpleNamespace(softmax=impl.softmax), only=["softmax"], **OPTIONS)  # type: ignore[arg-type]
     assert found.findings == []
     found.raise_for_findings()
 
 
+@pytest.mark.whole
 def test_a_known_bug_is_one_finding_that_names_it() -> None:
     found = results("mutant:LN-02", "layer_norm")
     (one,) = grave(found)
@@ -139,12 +141,14 @@ def test_a_known_bug_is_one_finding_that_names_it() -> None:
     assert {row.finding for row in found.violations} == {one.id}
 
 
+@pytest.mark.whole
 def test_a_known_bug_is_named_with_the_constant_that_it_hides() -> None:
     (one, *_) = grave(results("eps_on_deviation", "rms_norm", ("rms_norm.equation",)))
     assert one.what.startswith("rms_norm: ε is added to the standard deviation")
     assert one.what.endswith("with eps = 0.0001")
 
 
+@pytest.mark.whole
 def test_an_option_whose_value_is_not_heard_is_said_so() -> None:
     (one,) = grave(results("zero_scale", "attention", ("attention.equation", "attention.gradient", "attention.scale")))
     assert one.what == "attention: a scale of 0 is taken as not given"
@@ -154,6 +158,7 @@ def test_an_option_whose_value_is_not_heard_is_said_so() -> None:
     assert one.fix == "ask whether scale is None, not whether it is true: a scale of 0 is given"
 
 
+@pytest.mark.whole
 def test_a_wrong_gradient_is_named_by_its_argument() -> None:
     (one,) = grave(results("doubled_weight", "layer_norm"))
     assert one.what == "layer_norm: the gradient of weight is 2 times what it should be"
@@ -175,6 +180,7 @@ def by_class(h: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     return h @ weight.T * torch.arange(1, weight.shape[0] + 1, dtype=h.dtype)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("name", "what"),
     [
@@ -199,6 +205,7 @@ def test_the_findings_are_raised_in_words() -> None:
         ).raise_for_findings()
 
 
+@pytest.mark.whole
 def test_a_cause_has_the_same_id_under_another_seed() -> None:
     ids = {
         check(SimpleNamespace(swiglu=narrow_swiglu), only=["swiglu"], seed=seed, dtype=["fp64"]).findings[0].id
@@ -241,6 +248,7 @@ def verified(folder: Path, source: str, python: str, **environment: str) -> Resu
     return read(folder / "found.json")
 
 
+@pytest.mark.whole
 def test_a_target_that_ends_the_process_costs_the_condition_but_no_finding(tmp_path: Path) -> None:
     found = verified(tmp_path, ENDS, sys.executable, ENDS="1")
     failed = {row.key for row in found.results if row.status in (Status.FAIL, Status.CRASH)}
@@ -248,6 +256,7 @@ def test_a_target_that_ends_the_process_costs_the_condition_but_no_finding(tmp_p
     assert failed <= {key for one in found.findings for key in one.rows}
 
 
+@pytest.mark.whole
 def test_the_script_of_a_finding_runs_where_the_target_lies_elsewhere(tmp_path: Path) -> None:
     (here := tmp_path / "here").mkdir()
     (one, *_) = grave(verified(here, ENDS, INTERPRETER))
@@ -265,6 +274,7 @@ def test_the_script_of_a_finding_runs_where_the_target_lies_elsewhere(tmp_path: 
     assert subprocess.run(ran, cwd=there, env=other, check=False).returncode == 0, "the one that is named"
 
 
+@pytest.mark.whole
 def test_a_choice_among_equal_scores_is_one_weakness() -> None:
     (found,) = [one for one in results("experts_by_topk", "mixture_of_experts").findings if one.witness]
     assert (found.weight, found.when, found.witness) == (Weight.WEAKNESS, "with ties", "torch.topk")

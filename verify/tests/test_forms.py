@@ -74,6 +74,7 @@ def test_a_fault_is_no_convention(found: tuple[str, Recognised, Recognised]) -> 
     assert {pin.name for pin in faulty.pins if pin.everywhere} == RIGHT_IN_BOTH & {key[0] for key in READ[name]}
 
 
+@pytest.mark.whole
 def test_what_is_another_function_is_not_recognised() -> None:
     other = recognise(loaded("others"))
     assert not other.pins
@@ -91,6 +92,7 @@ def test_what_is_another_function_is_not_recognised() -> None:
     assert "attention_scores" in {*other.unknown, *reasons}
 
 
+@pytest.mark.whole
 def test_conventions_are_told_from_readings() -> None:
     functions = pins(recognise(loaded("functions")))
     assert functions["scaled_dot_product", "attention"].deviations == ("mask",)

@@ -32,6 +32,7 @@ def test_caches_that_count_by_themselves_are_recognised(name: str, everywhere: b
     assert (pin.operation, pin.everywhere) == ("kv_cache", everywhere)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("name", "findings"),
     [("KVCache", 0), ("HalfResetKVCache", 1), ("GrowingCache", 0), ("CountedOutsideCache", 0), ("PlacedCache", 0)],
@@ -66,6 +67,7 @@ class RollingCache(Cache):
 """
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("kept", "base", "mark", "exit_status"),
     [

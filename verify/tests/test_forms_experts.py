@@ -13,6 +13,7 @@ from veriformer.verify.targets.source_files import module_of
 FILE = Path(__file__).parent / "forms" / "experts_of_files.py"
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("name", "everywhere", "conventions"),
     [
@@ -28,6 +29,7 @@ def test_gates_of_all_experts_are_a_convention(name: str, everywhere: bool, conv
     assert conventions is None or stated == conventions
 
 
+@pytest.mark.whole
 def test_results_and_gradients_of_gates_of_all_are_judged_by_their_formula() -> None:
     rows = [f"mixture_of_experts.{name}" for name in ("equation", "gradient", "identical_experts", "unchosen")]
     found = check(module_of(FILE).SparseMoE, only=rows, dtype=["fp64"], profile="quick")
@@ -35,6 +37,7 @@ def test_results_and_gradients_of_gates_of_all_are_judged_by_their_formula() -> 
     assert {row.status.value for row in found.results} >= {"pass"}
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("name", "experts", "everywhere"),
     [
@@ -50,6 +53,7 @@ def test_experts_that_are_given_or_gated_are_judged(name: str, experts: str | No
     assert (pin.conventions.get("mixture_of_experts.experts"), pin.everywhere) == (experts, everywhere)
 
 
+@pytest.mark.whole
 def test_results_and_gradients_of_gated_experts_are_judged_by_their_formula() -> None:
     rows = [f"mixture_of_experts.{name}" for name in ("gradient", "identical_experts", "permutation", "unchosen")]
     found = check(module_of(FILE).StackedMoE, only=rows, dtype=["fp64"], profile="quick")

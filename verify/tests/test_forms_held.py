@@ -80,6 +80,7 @@ def found(file: str, name: str) -> Recognised:
     return recognise(getattr(resolve(str(HERE / f"{file}.py"))[0], name))
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("file", "name"), READ)
 def test_what_is_held_or_called_otherwise_is_recognised_as_what_it_is(file: str, name: str) -> None:
     operation, readings = READ[file, name]
@@ -112,6 +113,7 @@ def test_a_head_by_itself_is_judged_by_the_scale_of_its_own_width() -> None:
     assert (pin.operation, pin.everywhere) == ("multi_head_attention", False)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("name", "surroundings"), [("CausalAttention", None), ("FaultyCausalAttention", WITHOUT)])
 def test_what_runs_where_a_library_lacks_something_is_judged_where_it_is_wrong(
     name: str, surroundings: str | None
@@ -154,6 +156,7 @@ def test_the_norm_that_clipping_in_place_leaves_out_is_single_for_halves() -> No
         assert clip([torch.ones(3, dtype=dtype)], 1.0)[1].dtype == norm
 
 
+@pytest.mark.whole
 def test_a_filter_of_one_row_that_leaves_a_large_negative_number_is_told_as_such() -> None:
     (pin,) = found("built_otherwise", "top_k_logits").pins
     assert (pin.operation, pin.everywhere, pin.deviations) == ("top_k_filter", True, ("rows", "removed"))
@@ -196,6 +199,7 @@ def test_a_neighbour_that_cannot_be_imported_gives_its_definitions(tmp_path: Pat
     assert callable(vars(module)["softmax_of"])
 
 
+@pytest.mark.whole
 def test_a_known_fault_tells_whose_weights_are_whose_where_no_reading_is_right() -> None:
     (pin,) = found("held_otherwise_faulty", "MultiHeadAttention").pins
     assert (pin.operation, pin.everywhere, pin.readings["joined"]) == ("multi_head_attention", False, "head by head")

@@ -35,6 +35,7 @@ def agrees(name: str, pin: Pin, texts: int = 2) -> bool:
     return nearly_equal(ours, y.transpose(1, 2).flatten(2) @ weights[3])
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("name", "wrong", "way"),
     [
@@ -53,16 +54,19 @@ def test_layers_are_called_piece_by_piece(name: str, wrong: str, way: str) -> No
     assert not agrees(wrong, pin)
 
 
+@pytest.mark.whole
 def test_a_layer_that_always_keeps_is_made_for_as_many_texts_as_are_asked() -> None:
     assert agrees("AlwaysPlacedAttention", pin_of("AlwaysPlacedAttention"), texts=20)
 
 
+@pytest.mark.whole
 def test_a_block_is_called_piece_by_piece() -> None:
     pin = pin_of("GivenCacheBlock")
     assert (pin.operation, pin.readings.get("cached")) == ("transformer_block", cached_calls.GIVEN)
     assert (pin.everywhere, pin.unread) == (True, ())
 
 
+@pytest.mark.whole
 def test_a_layer_is_built_causal_by_its_own_flag() -> None:
     pin = pin_of("GivenCacheAttention")
     assert (pin.readings["flag"], pin.readings["causal"], pin.unread) == ("is_causal", "as it is asked", ())
@@ -72,6 +76,7 @@ def test_a_layer_is_built_causal_by_its_own_flag() -> None:
     assert not torch.equal(both[0][:, 0], both[1][:, 0])
 
 
+@pytest.mark.whole
 def test_a_layer_that_is_causal_without_a_mask_is_read_so() -> None:
     pin = pin_of("BareCausalAttention")
     assert (pin.readings["causal"], pin.everywhere) == (UNMASKED, True)

@@ -26,6 +26,7 @@ def test_a_layer_that_turns_otherwise_is_not_judged(name: str) -> None:
     assert not recognise(getattr(module_of(FILE), name)).pins
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("name", "wrong"), [("TabledAttention", False), ("TiledTabledAttention", True)])
 def test_the_heads_of_a_layer_with_own_tables_are_judged(name: str, wrong: bool) -> None:
     only = ["multi_head_attention.equation"]

@@ -22,6 +22,7 @@ def pin_of(name: str) -> Pin:
     return pin
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("name", "mask", "axes"),
     [
@@ -38,6 +39,7 @@ def test_a_mask_of_tokens_is_read_by_what_it_hides(name: str, mask: str, axes: s
     assert (pin.readings["mask"], pin.readings["mask_axes"], pin.everywhere) == (mask, axes, True), pin
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", ["LateAttention", "DeafAttention"])
 def test_a_mask_that_is_applied_wrongly_is_read_all_the_same(name: str) -> None:
     pin = pin_of(name)
@@ -45,6 +47,7 @@ def test_a_mask_that_is_applied_wrongly_is_read_all_the_same(name: str) -> None:
     assert not pin.everywhere
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("name", "holds"), [("KeepAttention", True), ("LateAttention", False)])
 def test_a_mask_of_tokens_is_judged(name: str, holds: bool) -> None:
     rows = ["multi_head_attention.padding"]
@@ -52,6 +55,7 @@ def test_a_mask_of_tokens_is_judged(name: str, holds: bool) -> None:
     assert [one.weight.value for one in found.findings] == ([] if holds else ["leak"])
 
 
+@pytest.mark.whole
 def test_dropout_of_evaluation_mode_is_seen_by_a_rate_that_is_not_zero() -> None:
     pin = pin_of("NoisyAttention")
     assert not pin.everywhere
@@ -80,6 +84,7 @@ def causal_mask(size, window):
 """
 
 
+@pytest.mark.whole
 def test_a_mask_may_be_asked_for_a_window() -> None:
     assert read_pins(WINDOWED.format(inside="< window"))["causal_mask"].everywhere
     assert not any(pin.everywhere for pin in recognise_text(WINDOWED.format(inside="<= window")).pins)
@@ -101,6 +106,7 @@ class {name}:
 """
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("name", "method", "given", "told"),
     [
@@ -166,6 +172,7 @@ class ResidualAttentionBlock(nn.Module):
 """
 
 
+@pytest.mark.whole
 def test_a_mask_of_which_both_axes_are_cut_is_one_for_all_texts() -> None:
     """Cut so, a mask of each of a few texts is left whole, and that of many texts is not."""
     pins = read_pins(SLICED)
@@ -199,12 +206,14 @@ MERGED = "y.transpose(1, 2).flatten(2)"
 MIXED = "y.flatten(2).reshape(src.shape)"
 
 
+@pytest.mark.whole
 def test_a_norm_in_the_residual_stream_is_another_block() -> None:
     found = recognise_text(MIDWAY.format(merged=MERGED, then=STREAM))
     assert not found.pins
     assert "its second norm in the residual stream" in found.refused[0].reason
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("merged", "right"), [(MERGED, True), (MIXED, False)])
 def test_a_block_with_a_known_fault_is_judged(merged: str, right: bool) -> None:
     (pin,) = recognise_text(MIDWAY.format(merged=merged, then=USUAL)).pins

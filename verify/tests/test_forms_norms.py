@@ -34,6 +34,7 @@ def domain_of(name: str) -> Domain:
     return probe_operation(target_of(getattr(module_of(FILE), name), name, "", pins), RMS_NORM, dtypes=("fp64",))
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("name", "everywhere"),
     [
@@ -76,6 +77,7 @@ class LayerNorm(torch.nn.Module):
 """
 
 
+@pytest.mark.whole
 def test_an_annotation_tells_that_a_norm_takes_the_sizes_of_several_axes() -> None:
     assert read_pins(ANNOTATED.format(axes="list(range(-self.weight.ndim, 0))"))["layer_norm"].everywhere
     assert not read_pins(ANNOTATED.format(axes="-1"))["layer_norm"].everywhere
@@ -97,6 +99,7 @@ class LayerNorm(torch.nn.Module):
 """
 
 
+@pytest.mark.whole
 def test_code_that_holds_a_weight_for_each_entry_of_several_axes_is_built_with_several() -> None:
     every = "tuple(range(-len(self.dim), 0))"
     assert read_pins(COUNTED.format(held="self.dim", axes=every))["layer_norm"].everywhere
@@ -172,6 +175,7 @@ class RMSNorm(torch.nn.Module):
 """
 
 
+@pytest.mark.whole
 def test_entries_of_a_config_may_begin_with_whose_they_are() -> None:
     right = read_pins(OWNED.format(inside=" + self.small", outside=""))["rms_norm"]
     wrong = read_pins(OWNED.format(inside="", outside=" + self.small"))["rms_norm"]
@@ -198,6 +202,7 @@ class RMSNorm:
 """
 
 
+@pytest.mark.whole
 def test_a_class_over_arrays_is_built_from_an_array() -> None:
     pin = read_pins(HELD_ARRAYS.format(mean="mean(axis=-1, keepdims=True)"))["rms_norm"]
     assert pin.everywhere
@@ -210,6 +215,7 @@ def test_what_code_declares_is_its_constant_and_what_it_does_not_is_measured(nam
     assert domain_of(name).constants["eps"] == eps
 
 
+@pytest.mark.whole
 def test_a_number_that_is_no_epsilon_is_not_judged_by() -> None:
     refused = domain_of("WideRMSNorm").refused["fp64"]
     assert refused == "eps: 2 alone explains its results, which is no eps"
@@ -254,6 +260,7 @@ class RMSNorm(torch.nn.Module):
 """
 
 
+@pytest.mark.whole
 def test_an_epsilon_may_be_the_least_norm_that_is_divided_by() -> None:
     right = read_pins(CLAMPED.format(by=" * self.scale"))["rms_norm"]
     assert (right.readings["eps"], right.everywhere) == ("least norm", True)
@@ -275,6 +282,7 @@ class UMT5LayerNorm(nn.Module):
 """
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("mean", "operation"), [("0", "rms_norm"), ("hidden_states.mean(-1, keepdim=True)", "layer_norm")]
 )
@@ -298,6 +306,7 @@ class RMSNormGrouped(nn.Module):
 """
 
 
+@pytest.mark.whole
 def test_a_norm_over_groups_is_not_judged_as_one_over_rows() -> None:
     found = recognise_text(GROUPED)
     assert not found.pins

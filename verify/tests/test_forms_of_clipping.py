@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.source_texts import read_pins, recognise_text
 
 
+@pytest.mark.whole
 def test_a_largest_norm_of_0_may_mean_that_nothing_is_clipped() -> None:
     text = """
 import torch
@@ -33,6 +36,7 @@ def clip_gradients({parameters}, max_norm):
 """
 
 
+@pytest.mark.whole
 def test_parameters_may_come_once_as_a_module_gives_them() -> None:
     again = "[p.grad for p in {} if p.grad is not None]"
     for parameters, loop, right in (
@@ -57,6 +61,7 @@ def gradient_clipping(params, max_l2_norm):
 """
 
 
+@pytest.mark.whole
 def test_what_divides_by_a_larger_norm_beyond_the_maximum_alone_claims_it() -> None:
     claims = {"1e-6": {"clip_grad_norm.denominator": "norm+1e-6 beyond max_norm"}, "0": {}}
     for added, claimed in claims.items():
@@ -76,6 +81,7 @@ def clip_gradients(gradients, clip):
 """
 
 
+@pytest.mark.whole
 def test_a_list_of_arrays_may_be_clipped_in_place() -> None:
     assert read_pins(OF_GRADIENTS.format(bound="clip"))["clip_grad_norm"].everywhere
     assert not read_pins(OF_GRADIENTS.format(bound="0"))["clip_grad_norm"].everywhere
@@ -90,6 +96,7 @@ def clip_gradients(grads, max_norm):
 """
 
 
+@pytest.mark.whole
 def test_gradients_may_be_returned_alone_or_before_their_norm() -> None:
     for norm in ("", ", length"):
         assert read_pins(RETURNED.format(norm=norm))["clip_grad_norm"].everywhere
@@ -104,6 +111,7 @@ def clip_gradients(grads, clip):
 """
 
 
+@pytest.mark.whole
 def test_clipping_by_value_is_no_clipping_by_norm() -> None:
     found = recognise_text(BY_VALUE)
     assert not found.pins
@@ -124,6 +132,7 @@ def gradient_clipping(parameters: list[torch.nn.Parameter], max_l2_norm, eps=1e-
 """
 
 
+@pytest.mark.whole
 def test_parameters_that_are_said_to_be_a_list_are_given_as_one() -> None:
     assert read_pins(OF_A_LIST)["clip_grad_norm"].everywhere
     assert not read_pins(OF_A_LIST.replace(": list[torch.nn.Parameter]", ""))["clip_grad_norm"].everywhere

@@ -77,6 +77,7 @@ def attention(q, k, v, mask):
 """
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("more", ["", "import torch\n"])
 def test_functions_over_arrays_are_never_called_with_tensors_because_of_their_names(loaded: Load, more: str) -> None:
     target = loaded(more + OVER_ARRAYS)
@@ -105,6 +106,7 @@ def attention_scores_mixed(q, k, v, mask=None, tau={tau}, upcast=False, block=64
 """
 
 
+@pytest.mark.whole
 def test_parameters_that_no_reading_explains_put_code_outside_the_contract() -> None:
     (refused,) = recognise_text(TEMPERED.format(tau=3.0)).refused
     assert refused.reason == "its parameter 'tau' is not the contract's"
@@ -127,6 +129,7 @@ def filter_top_p(logprobs, top_p):
 """
 
 
+@pytest.mark.whole
 def test_a_filter_of_log_probabilities_is_given_such() -> None:
     right = pin_of(recognise_text(NUCLEUS.format(exp=".exp()")), "filter_top_p")
     assert right.everywhere
@@ -145,6 +148,7 @@ def filter_top_k(logits, k):
 """
 
 
+@pytest.mark.whole
 def test_what_returns_nothing_is_read_from_its_first_argument() -> None:
     pin = pin_of(recognise_text(IN_PLACE.format(kept=-1)), "filter_top_k")
     assert pin.everywhere
@@ -161,6 +165,7 @@ def top_k_logits(logits, k):
 """
 
 
+@pytest.mark.whole
 def test_rows_that_are_answered_together_are_not_given_one_at_a_time() -> None:
     assert not any(pin.everywhere for pin in recognise_text(ROW_BY_ROW).pins)
 
@@ -176,6 +181,7 @@ def sample_top_p(logits, top_p):
 """
 
 
+@pytest.mark.whole
 def test_a_filter_of_scores_of_rank_1_is_given_each_row_alone() -> None:
     (pin,) = recognise_text(ALONE.format(last="-1:")).pins
     assert (pin.everywhere, pin.readings["rows"]) == (True, "[V]")
@@ -232,12 +238,14 @@ STATED = (
 )
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("annotation", "docstring", "right"), STATED)
 def test_a_stated_shape_binds_the_layout(annotation: str, docstring: str, right: bool) -> None:
     found = recognise_text(SHAPED.format(annotation=annotation, docstring=docstring))
     assert any(pin.name == "attention" and pin.everywhere for pin in found.pins) == right
 
 
+@pytest.mark.whole
 def test_a_number_of_heads_is_given_the_heads() -> None:
     text = SHAPED.format(annotation="", docstring="").replace("of_heads_side_by_side", "attention_of_heads")
     pin = pin_of(recognise_text(text), "attention_of_heads")
@@ -265,6 +273,7 @@ def apply_rotary(x, cos, sin):
 """
 
 
+@pytest.mark.whole
 def test_tables_come_from_the_file_with_their_faults() -> None:
     right = pin_of(recognise_text(TABLES.format(width="dim")), "apply_rotary")
     assert right.everywhere
@@ -327,6 +336,7 @@ def scaled_dot_product_attention(query, key, value, bias, mask=None, is_causal=N
 """
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("divisor", "everywhere", "scores"),
     [
@@ -353,6 +363,7 @@ def softmax(x, axis=-1, pairs=False):
 """
 
 
+@pytest.mark.whole
 def test_an_option_that_a_form_knows_is_not_left_out_because_it_is_wrong() -> None:
     for axis, right in (("axis", True), ("-1", False)):
         pin = read_pins(ALONG.format(axis=axis))["softmax"]
@@ -413,6 +424,7 @@ def causal_attention(q, k, v):
 """
 
 
+@pytest.mark.whole
 def test_a_mask_that_what_is_judged_calls_through_another_function_is_judged_inside() -> None:
     whole = "hidden(q @ k.mT / q.shape[-1] ** 0.5)"
     for scores, named in ((whole, []), (whole.replace("hidden", ""), ["shifted_mask"])):

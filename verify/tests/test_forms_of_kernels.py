@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import torch
 
 from veriformer.verify import bind
@@ -15,6 +16,7 @@ from veriformer.verify.targets.source_files import module_of
 HERE = Path(__file__).parent / "forms"
 
 
+@pytest.mark.whole
 def test_each_is_recognised_and_what_is_faulty_is_none() -> None:
     found = recognise(module_of(HERE / "kernels.py"))
     assert {(pin.name, pin.operation) for pin in found.pins} == {

@@ -57,6 +57,7 @@ class DecoderLayer(nn.Module):
 """A block with one norm and two scales, of which each is as long as a weight or a bias of a norm."""
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("written", RESULTS)
 def test_attention_that_is_given_its_layer_is_read_with_the_layout_of_its_result(written: str) -> None:
     pin = read_pins(EAGER.replace("RESULT", written))["attention"]
@@ -65,6 +66,7 @@ def test_attention_that_is_given_its_layer_is_read_with_the_layout_of_its_result
     assert pin.readings.get("result") == RESULTS[written]
 
 
+@pytest.mark.whole
 def test_heads_that_are_repeated_in_another_order_are_no_reading() -> None:
     repeated = "x[:, :, None].expand(b, h, n_rep, n, d).reshape(b, h * n_rep, n, d)"
     tiled = EAGER.replace(repeated, "x.repeat(1, n_rep, 1, 1)").replace("RESULT", "")
@@ -88,6 +90,7 @@ def attention(q, k, v, scale=None, mask=None):
 """
 
 
+@pytest.mark.whole
 def test_a_scale_that_is_left_out_may_mean_none() -> None:
     pin = read_pins(UNSCALED)["attention"]
     assert (pin.readings["scale"], pin.everywhere) == ("given in every call", True)
@@ -111,6 +114,7 @@ class MultiHeadAttention(nn.Module):
 """
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("result", "reason"), [("(y + x).relu()", "adds something"), ("0.9 * y", "")])
 def test_a_layer_that_adds_its_input_is_another_one_and_a_wrong_factor_is_a_fault(result: str, reason: str) -> None:
     found = recognise_text(ADDED.replace("RESULT", result))

@@ -53,6 +53,7 @@ def test_nan_behind_a_mask_is_no_mask_that_is_ignored(monkeypatch: pytest.Monkey
         assert (found and found.what) == told
 
 
+@pytest.mark.whole
 def test_what_linear_maps_hand_on_in_half_precision_is_no_fault_of_a_module() -> None:
     assert found("Mlp", "feed_forward.range", "fp16").findings == []
     mlp = bind("modules/feed_forward", module_of(FILE).Mlp)
@@ -64,12 +65,14 @@ def test_what_linear_maps_hand_on_in_half_precision_is_no_fault_of_a_module() ->
     assert mlp(x * float("inf"), w1, b1[0], w2, b2[0]).isinf().all()  # what is infinite before is the caller's
 
 
+@pytest.mark.whole
 def test_a_row_of_whose_calls_none_is_offered_is_not_provided() -> None:
     row = found("Attention", "multi_head_attention.range", "fp16").results[-1]
     assert row.status is Status.NOT_PROVIDED, row.message
     assert "not offered: " in str(row.message)
 
 
+@pytest.mark.whole
 def test_constructors_are_given_what_no_operation_asks_for() -> None:
     module = module_of(FILE)
     assert [pin.operation for name in ("Block", "Attention", "Mlp2") for pin in recognised(getattr(module, name))] == [
@@ -79,6 +82,7 @@ def test_constructors_are_given_what_no_operation_asks_for() -> None:
     ]
 
 
+@pytest.mark.whole
 def test_what_pytorch_itself_loses_is_advice_and_told_so() -> None:
     (one,) = found("VocabEmbedding", "token_embedding.range", "fp16").findings
     assert one.weight is Weight.WEAKNESS
@@ -86,17 +90,20 @@ def test_what_pytorch_itself_loses_is_advice_and_told_so() -> None:
     assert one.what.endswith(f", as {one.witness} does")
 
 
+@pytest.mark.whole
 def test_one_position_for_all_is_a_table_of_as_many_rows() -> None:
     results = found("apply_rotary_emb", "rope.equation rope.gradient rope.batch", "fp32")
     assert [one.what for one in results.findings] == []
 
 
+@pytest.mark.whole
 def test_a_known_fault_that_only_halves_show_far_from_the_ordinary_is_a_weakness() -> None:
     (one,) = [one for one in found("RMSNorm", "rms_norm.range rms_norm.near_eps", "fp16").findings if one.rows]
     assert one.what == f"rms_norm: the mean square is formed in half precision, as {STEPWISE} does"
     assert one.weight is Weight.WEAKNESS
 
 
+@pytest.mark.whole
 def test_padding_before_the_text_and_causality_leave_a_query_nothing_which_is_no_leak() -> None:
     rows = "multi_head_attention.padding multi_head_attention.no_key"
     findings = found("MaskedAttention", rows, "fp32").findings
@@ -135,5 +142,6 @@ class SelfAttention(nn.Module):
 """
 
 
+@pytest.mark.whole
 def test_a_dropout_may_be_given_as_a_module() -> None:
     assert read_pins(DROPOUT)["multi_head_attention"].everywhere

@@ -28,6 +28,7 @@ def smoothed_nll(lprobs, target, epsilon, ignore_index=None, reduction="mean", d
 """
 
 
+@pytest.mark.whole
 def test_smoothing_over_log_probabilities_is_given_such() -> None:
     pin = read_pins(OF_LOG_PROBABILITIES.format(count="(~hidden).sum()"))["cross_entropy"]
     assert pin.everywhere
@@ -35,6 +36,7 @@ def test_smoothing_over_log_probabilities_is_given_such() -> None:
     assert not read_pins(OF_LOG_PROBABILITIES.format(count="target.numel()"))["cross_entropy"].everywhere
 
 
+@pytest.mark.whole
 def test_targets_that_are_looked_up_before_they_are_left_out_are_classes() -> None:
     text = OF_LOG_PROBABILITIES.format(count="(~hidden).sum()")
     assert read_pins(text)["cross_entropy"].readings["ignored"] == "any id"
@@ -58,6 +60,7 @@ def my_loss(pred, gold, pad_idx, smoothing=False):
 """
 
 
+@pytest.mark.whole
 def test_a_flag_switches_on_the_smoothing_that_the_code_has_for_itself() -> None:
     pin = read_pins(FLAGGED.format(others="(n - 1)", rows="kept"))["cross_entropy"]
     assert pin.everywhere
@@ -82,6 +85,7 @@ class SmoothedTargets(nn.Module):
 """
 
 
+@pytest.mark.whole
 def test_a_distribution_is_judged_by_the_loss_that_it_is_made_for() -> None:
     pin = read_pins(DISTRIBUTION.format(hidden="ids"))["cross_entropy"]
     assert pin.everywhere
@@ -112,6 +116,7 @@ def selective_log_softmax(logits, index):
 """
 
 
+@pytest.mark.whole
 def test_log_probabilities_of_targets_are_terms_of_a_cross_entropy() -> None:
     assert read_pins(LOG_PROBS.format(total="logits.logsumexp(-1)"))["cross_entropy"].everywhere
     assert not read_pins(LOG_PROBS.format(total="logits.amax(-1)"))["cross_entropy"].everywhere
@@ -207,6 +212,7 @@ def chunked_cross_entropy(logits, targets, chunk_size=128):
 """
 
 
+@pytest.mark.whole
 def test_a_loss_in_chunks_is_called_with_chunks() -> None:
     right = "torch.stack(sums).sum() / max(1, sum((t != -1).sum() for t in targets))"
     pin = read_pins(CHUNKED.format(terms="sum", whole=right))["cross_entropy"]
@@ -229,6 +235,7 @@ class CrossEntropyLoss(torch.nn.Module):
 """
 
 
+@pytest.mark.whole
 def test_the_options_of_a_loss_may_be_its_constructors() -> None:
     scope: dict[str, Any] = {}
     exec(BUILT_LOSS.format(mean="terms.sum() / kept.sum()"), scope)
@@ -266,6 +273,7 @@ class NucleusSampler:
 """
 
 
+@pytest.mark.whole
 def test_filters_and_samplers_may_be_classes() -> None:
     gathered = "places.gather(-1, drawn[..., None])[..., 0]"
     found = recognise_text(FILTERS.format(minus="- p", token=gathered)).pins
@@ -290,6 +298,7 @@ def log_softmax(logits: torch.Tensor, dim: int = -1) -> torch.Tensor:
     return torch.log_softmax(logits, dim)
 
 
+@pytest.mark.whole
 def test_log_probabilities_of_all_classes_are_judged_at_targets_along_every_axis() -> None:
     for over, right in (("dim", True), ("-1", False)):
         whole, terms = recognise_text(LOG_SOFTMAX.format(over=over)).pins
@@ -310,6 +319,7 @@ def masked_cross_entropy(logits, targets, mask):
 """
 
 
+@pytest.mark.whole
 def test_a_mask_of_targets_says_which_are_counted() -> None:
     assert read_pins(MASKED.format(count="mask.sum().clamp(min=1)"))["cross_entropy"].everywhere
     assert not read_pins(MASKED.format(count="mask.numel()"))["cross_entropy"].everywhere
@@ -333,6 +343,7 @@ class LabelSmoothingLoss(nn.Module):
 """
 
 
+@pytest.mark.whole
 def test_a_loss_of_sequences_may_be_averaged_over_the_batch() -> None:
     pin = read_pins(OF_SEQUENCES.format(of="x.size(0)"))["cross_entropy"]
     assert (pin.everywhere, pin.readings["shape"], pin.readings["reduction"]) == (True, "sequences", "sum")
@@ -352,6 +363,7 @@ def log_softmax(logits):
 """
 
 
+@pytest.mark.whole
 def test_what_names_the_second_axis_is_read_as_of_a_matrix() -> None:
     right = read_pins(OF_A_MATRIX.format(axis=1))
     assert {name: (pin.everywhere, pin.readings["rows"]) for name, pin in right.items()} == {
@@ -378,6 +390,7 @@ class CrossEntropyLoss(nn.Module):
 """
 
 
+@pytest.mark.whole
 def test_a_loss_whose_constructor_smooths_is_built_with_a_smoothing() -> None:
     assert read_pins(SMOOTHED_BY_ITS_CONSTRUCTOR.format(spread="-p.mean(-1)"))["cross_entropy"].everywhere
     assert not read_pins(SMOOTHED_BY_ITS_CONSTRUCTOR.format(spread="-p.sum(-1)"))["cross_entropy"].everywhere
@@ -393,6 +406,7 @@ def top_p_filter(probs, p):
 """
 
 
+@pytest.mark.whole
 def test_a_sort_that_is_not_stable_leaves_the_order_of_ties_open() -> None:
     unstable, stable = (read_pins(NUCLEUS.format(stable=one))["top_p_filter"] for one in (False, True))
     assert unstable.everywhere
@@ -406,6 +420,7 @@ def sample(logits, top_p=1.0):
 """
 
 
+@pytest.mark.whole
 def test_a_sampler_leaves_the_order_of_ties_open_as_its_filter_does() -> None:
     for stable, claimed in ((False, {"choice.ties": "unspecified"}), (True, {})):
         found = recognise_text(NUCLEUS.format(stable=stable) + SAMPLE).pins
@@ -434,6 +449,7 @@ def cross_entropy(logits, target):
 """
 
 
+@pytest.mark.whole
 def test_a_square_of_the_normaliser_is_another_loss_also_where_it_is_small() -> None:
     """The term vanishes for log-probabilities, over which the class would be right."""
     found = recognise_text(WITH_A_TERM.format(term="input.logsumexp(-1).square().mean()"))
@@ -459,6 +475,7 @@ class SmoothCrossEntropyLoss(nn.Module):
 """
 
 
+@pytest.mark.whole
 def test_a_loss_may_look_up_the_class_that_it_ignores() -> None:
     """Given another number than that of a class, it raises."""
     assert read_pins(SMOOTHED_ROWS.format(counted="kept.sum()"))["cross_entropy"].everywhere
@@ -481,6 +498,7 @@ def top_k_top_p_logits(logits, top_k, top_p, fill_value=-1e8):
 """
 
 
+@pytest.mark.whole
 def test_a_filter_by_both_may_demand_both_and_be_off_at_zero() -> None:
     right = "logits = logits.masked_fill(removed.scatter(1, places, removed), fill_value)"
     pins = read_pins(BOTH.format(remove=right))
@@ -494,6 +512,7 @@ def test_a_filter_by_both_may_demand_both_and_be_off_at_zero() -> None:
         offered(torch.randn(2, 3), 0.0)
 
 
+@pytest.mark.whole
 def test_a_filter_that_mixes_rows_is_not_read_row_by_row() -> None:
     pins = read_pins(BOTH.format(remove="logits = logits.index_fill(-1, places[removed], fill_value)"))
     assert {name: pin.everywhere for name, pin in pins.items()} == {"top_k_filter": True, "top_p_filter": False}
@@ -526,6 +545,7 @@ def top_filtering(logits, top_k=0, top_p=0.9, filter_value=-float("Inf")):
 """
 
 
+@pytest.mark.whole
 def test_a_filter_that_leaves_a_nucleus_by_default_is_asked_for_all_of_it() -> None:
     pins = read_pins(KEEPING_A_NUCLEUS)
     assert pins["top_k_filter"].everywhere
@@ -544,6 +564,7 @@ def cross_entropy_loss(logits, targets, reduction="sum", label_smoothing={smooth
 """
 
 
+@pytest.mark.whole
 def test_a_loss_is_judged_by_the_defaults_that_its_signature_states() -> None:
     for smoothing, given in ((0.0, "label_smoothing"), (0.1, "label_smoothing"), (0.1, "0.0")):
         pins = read_pins(BY_DEFAULT.format(smoothing=smoothing, given=given))

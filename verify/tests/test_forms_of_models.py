@@ -33,6 +33,7 @@ def failed(file: str, name: str, *rows: str) -> set[str]:
     return {row.requirement for row in results.violations}
 
 
+@pytest.mark.whole
 def test_whole_models_are_recognised() -> None:
     found = found_in("models")
     pins = {pin.name: pin for pin in found.pins}
@@ -47,6 +48,7 @@ def test_whole_models_are_recognised() -> None:
     assert not found.refused
 
 
+@pytest.mark.whole
 def test_faulty_models_are_recognised_as_what_they_are_meant_to_be() -> None:
     ahead = {pin.name: pin.everywhere for pin in found_in("models_faulty").pins}
     assert ahead == {"GPT": False, "CachedTransformer": False}
@@ -68,6 +70,7 @@ def test_a_bound_model_gives_logits_loss_and_cache() -> None:
     assert cached(ids[:, 3:], past_key_values=past).logits.shape == (2, 2, 29)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("file", "name", "rows", "wrong"),
     [
@@ -81,6 +84,7 @@ def test_models_are_judged(file: str, name: str, rows: tuple[str, ...], wrong: s
     assert failed(file, name, *rows) == wrong
 
 
+@pytest.mark.whole
 def test_optimizers_are_recognised_those_without_a_formula_to_be_judged_by_laws() -> None:
     found = found_in("optimizers")
     assert {pin.name: pin.operation for pin in found.pins} == OPTIMIZERS
@@ -92,6 +96,7 @@ def test_optimizers_are_recognised_those_without_a_formula_to_be_judged_by_laws(
     assert not any(pin.everywhere for pin in faulty.pins)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", ["SGD", "adam_step"])  # the others are told apart above
 def test_faulty_optimizers_are_violated(name: str) -> None:
     operation = OPTIMIZERS[name]

@@ -47,6 +47,7 @@ KINDS = {
 }
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", KINDS)
 def test_each_is_recognised_and_a_fault_is_no_convention(name: str) -> None:
     for file, right in ((name, True), (f"{name}_faulty", False)):
@@ -55,11 +56,13 @@ def test_each_is_recognised_and_a_fault_is_no_convention(name: str) -> None:
         assert {pin.everywhere for pin in pins} == {right}, pins
 
 
+@pytest.mark.whole
 def test_a_smoothing_that_is_shared_otherwise_is_told() -> None:
     pins = recognise(module_of(HERE / "losses.py").LabelSmoothing).pins
     assert pins[0].deviations == ("over", "spread", "gives", "reduction")
 
 
+@pytest.mark.whole
 def test_sizes_of_a_rate_are_told_by_what_they_do() -> None:
     found = {pin.name: pin for pin in recognise(module_of(HERE / "rates.py")).pins}
     assert {(pin.operation, pin.deviations) for pin in found.values()} == {("warmup_cosine", ())}
@@ -78,6 +81,7 @@ def test_a_schedule_without_an_end_may_warm_up_for_longer_than_it_is_run() -> No
     assert second == 2 * first > 0
 
 
+@pytest.mark.whole
 def test_what_is_called_sampling_and_gives_logits_is_a_filter() -> None:
     def top_k_sampling(logits: torch.Tensor, k: int) -> torch.Tensor:
         least = logits.topk(min(k, logits.shape[-1]), -1).values[..., -1:]
@@ -136,6 +140,7 @@ def test_attention_over_jax_arrays_has_results_and_gradients() -> None:
             assert all(bool((a - b).abs().max() < 1e-12) == near for a, b in zip(found, wanted, strict=True))
 
 
+@pytest.mark.whole
 def test_what_no_call_tells_is_left_out() -> None:
     """Its weight without part is not given, and its mask, of which every call is refused, is read in no way."""
     (pin,) = recognise(module_of(HERE / "attention_one_head.py").Attention).pins
@@ -152,6 +157,7 @@ def test_a_reading_that_refuses_most_calls_is_none() -> None:
     assert _tenable([("few", few), ("many", many)]) == [("many", many)]
 
 
+@pytest.mark.whole
 def test_a_default_that_nothing_confirms_is_by_the_signature() -> None:
     def rms_norm(x: torch.Tensor, weight: torch.Tensor | None = None, *, eps: float = 1e-3) -> torch.Tensor:
         y = x / (x.square().sum(-1, keepdim=True) + eps).sqrt()
@@ -163,6 +169,7 @@ def test_a_default_that_nothing_confirms_is_by_the_signature() -> None:
     assert "eps = 0.001, by the signature" in as_text(found)
 
 
+@pytest.mark.whole
 def test_a_problem_is_compared_and_its_solution_verified(tmp_path: Path) -> None:
     """The comparison is run as it is, on a solution that is wrong beyond 1."""
     file = tmp_path / "faulty_problem.py"
@@ -197,6 +204,7 @@ PLAIN_SHAPES = {
 }
 
 
+@pytest.mark.whole
 def test_code_without_heads_and_with_sizes_of_its_own_is_recognised() -> None:
     found = {(pin.name, pin.operation): pin for pin in recognise(module_of(HERE / "plain_shapes.py")).pins}
     assert found.keys() == PLAIN_SHAPES.keys()
@@ -205,6 +213,7 @@ def test_code_without_heads_and_with_sizes_of_its_own_is_recognised() -> None:
         assert {name: found[key].readings[name] for name in readings} == readings
 
 
+@pytest.mark.whole
 def test_the_mean_of_all_values_for_a_query_that_sees_nothing_is_a_convention() -> None:
     module = module_of(HERE / "plain_shapes.py")
     (filled,) = recognise(module.DotProductAttention).pins
@@ -213,6 +222,7 @@ def test_the_mean_of_all_values_for_a_query_that_sees_nothing_is_a_convention() 
     assert not added.conventions
 
 
+@pytest.mark.whole
 def test_a_weight_that_is_added_to_one_is_no_fault() -> None:
     found = check(module_of(HERE / "plain_shapes.py").GemmaRMSNorm, only=["rms_norm"], dtype=["fp32"])
     assert not [row.key for row in found.results if row.status is Status.FAIL], as_text(found)

@@ -29,6 +29,7 @@ def rows_of(file: str, name: str) -> dict[str, Status]:
     return {name: row.status for name, row in found.items()}
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("name", "told"), [("Transformer", "set up by setup_caches"), ("StartingTransformer", "its positions as start_pos")]
 )
@@ -39,6 +40,7 @@ def test_they_are_recognised_and_hold(name: str, told: str) -> None:
     assert rows_of("models_placed", name) == dict.fromkeys(ROWS, Status.PASS)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("name", "wrong"), [("Transformer", "cache_steps"), ("StartingTransformer", "cache_split")])
 def test_a_fault_of_a_cache_is_seen(name: str, wrong: str) -> None:
     assert rows_of("models_placed_faulty", name)[wrong] is Status.FAIL

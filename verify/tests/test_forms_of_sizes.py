@@ -37,6 +37,7 @@ def read_gated(taken: str, activation: str) -> str:
     return "" if found.pins else found.refused[-1].reason
 
 
+@pytest.mark.whole
 def test_a_network_that_halves_a_size_is_built_with_even_ones() -> None:
     assert not read_gated("hidden_features % 2 == 0", "nn.functional.silu")
     assert "a gate through the sigmoid" in read_gated("hidden_features % 2 == 0", "torch.sigmoid")
@@ -90,6 +91,7 @@ class PositionalEncoding(nn.Module):
 """
 
 
+@pytest.mark.whole
 def test_a_table_that_is_kept_for_another_number_of_texts_is_not_taken_for_one() -> None:
     assert read_pins(KEPT.replace("AXES", ""))["sinusoidal_encoding"].everywhere
     (refused,) = recognise_text(KEPT.replace("AXES", "[1:]")).refused
@@ -149,6 +151,7 @@ class SwiGLU(nn.Module):
 """
 
 
+@pytest.mark.whole
 def test_matrices_of_a_gated_network_may_be_held_either_way() -> None:
     right = read_pins(HELD_OUTWARD.format(gate=1))["swiglu"]
     assert (right.readings["held"], right.everywhere) == ("[n_out, n_in]", True)

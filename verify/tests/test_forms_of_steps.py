@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.source_texts import read_pins, recognise_text
 
 TOLD = """
@@ -17,6 +19,7 @@ class NoamScheduler:
 """
 
 
+@pytest.mark.whole
 def test_a_schedule_may_take_the_step_that_it_is_told_for_the_last_one() -> None:
     rates = {1: "of the next step", 0: "of the step taken"}
     for ahead, rate in rates.items():
@@ -53,6 +56,7 @@ class WarmupLR:
 """
 
 
+@pytest.mark.whole
 def test_a_warmup_of_several_kinds_is_judged_by_the_linear_one_behind_its_first_call() -> None:
     pin = read_pins(KINDS.format(more=""))["warmup"]
     assert (pin.everywhere, pin.readings["rate"]) == (True, "of the step before")
@@ -106,6 +110,7 @@ class WarmupScheduler(Base):
 """
 
 
+@pytest.mark.whole
 def test_a_rise_may_begin_at_an_initial_rate_and_its_base_is_no_schedule() -> None:
     right = recognise_text(RISING.format(before="<="))
     assert [(pin.operation, pin.everywhere) for pin in right.pins] == [("warmup", True)]
@@ -126,6 +131,7 @@ def train_epoch(model, train_loader, criterion, optimizer, accumulation_steps=4)
 """
 
 
+@pytest.mark.whole
 def test_an_epoch_is_judged_by_the_gradients_of_its_steps() -> None:
     right = {"divided": " / accumulation_steps", "last": "", "cleared": "optimizer.zero_grad()"}
     assert read_pins(ACCUMULATING.format(**right))["accumulate_gradients"].everywhere
@@ -152,6 +158,7 @@ class RateOptimizer:
 """
 
 
+@pytest.mark.whole
 def test_what_takes_the_steps_itself_is_judged_by_the_rate_at_which_they_are_taken() -> None:
     order = ("self.set_rate()", "self.inner.step()")
     pin = read_pins(TAKING.format(first=order[0], then=order[1]))["noam"]
@@ -183,6 +190,7 @@ class WarmupCosineLR:
 """
 
 
+@pytest.mark.whole
 def test_a_schedule_of_an_optimizer_with_a_rate_may_have_a_step_more_in_its_rise() -> None:
     right, wrong = (read_pins(OVER_ARRAYS.format(base=x))["warmup_cosine"] for x in ("base_lr", "optimizer.lr"))
     assert right.everywhere

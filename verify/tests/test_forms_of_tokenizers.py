@@ -20,11 +20,13 @@ def violated(name: str) -> set[str]:
     return {row.requirement for row in results.violations}
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", ["BytePairTokenizer", "OfTexts"])
 def test_one_that_breaks_no_law_holds(name: str) -> None:
     assert not violated(name)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("name", "law"),
     [

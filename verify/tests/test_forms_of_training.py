@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.source_texts import read_pins
 from veriformer.verify import check
 from veriformer.verify.results import Status
@@ -26,6 +28,7 @@ class Adam():
 """
 
 
+@pytest.mark.whole
 def test_an_optimizer_may_give_the_next_parameter() -> None:
     assert read_pins(UPDATER.format(power="** self.t"))["adam"].everywhere
     assert not read_pins(UPDATER.format(power=""))["adam"].everywhere
@@ -46,6 +49,7 @@ def sgd(grad, x, callback=None, num_iters=200, step_size=0.1, mass=0.9):
 """
 
 
+@pytest.mark.whole
 def test_a_whole_run_is_judged_by_the_gradients_that_it_asks_for() -> None:
     pin = read_pins(RUN.format(step="velocity"))["sgd_momentum"]
     assert pin.everywhere
@@ -63,6 +67,7 @@ class NoamScheduler:
 """
 
 
+@pytest.mark.whole
 def test_a_schedule_may_be_an_object_that_is_called_with_the_step() -> None:
     assert read_pins(NOAM.format(least="min"))["noam"].everywhere
     assert not read_pins(NOAM.format(least="max"))["noam"].everywhere
@@ -96,6 +101,7 @@ class AnnealingLR:
 """
 
 
+@pytest.mark.whole
 def test_a_schedule_that_is_chosen_by_a_word_is_built_with_it() -> None:
     pin = read_pins(ANNEALING.format(whole="self.total_iters - self.warmup_iter"))["warmup_cosine"]
     assert pin.everywhere
@@ -165,6 +171,7 @@ def logits_to_probs(logits, temperature: torch.Tensor, top_k: int):
 """
 
 
+@pytest.mark.whole
 def test_a_function_that_gives_probabilities_is_judged_by_them() -> None:
     found = read_pins(PROBABILITIES.format(below="<"))
     assert found["top_k_filter"].everywhere
@@ -187,6 +194,7 @@ def logits_to_probs(logits, top_k=None, top_p=1.0):
 '''
 
 
+@pytest.mark.whole
 def test_a_top_k_is_judged_where_a_nucleus_of_1_drops_nothing(tmp_path: Path) -> None:
     for beyond, status in ((">=", 0), (">", 1)):
         file = tmp_path / f"mine{status}.py"
@@ -196,6 +204,7 @@ def test_a_top_k_is_judged_where_a_nucleus_of_1_drops_nothing(tmp_path: Path) ->
         assert any(row.status is Status.FAIL for row in found.results) == bool(status)
 
 
+@pytest.mark.whole
 def test_a_sampler_is_called_with_as_many_rows_as_it_states() -> None:
     for first, right in (("..., 0", True), ("0", False)):
         pin = read_pins(NUCLEUS_TOO.format(beyond=">=", first=first))["top_p_filter"]
@@ -227,6 +236,7 @@ class Adam(torch.optim.Optimizer):
 """
 
 
+@pytest.mark.whole
 def test_adam_by_name_may_take_the_decay_out_of_the_moments() -> None:
     decoupled = read_pins(NAMED_ADAM.format(coupled="", kept="1 - lr * decay"))
     assert decoupled["adamw"].everywhere
@@ -234,6 +244,7 @@ def test_adam_by_name_may_take_the_decay_out_of_the_moments() -> None:
     assert not read_pins(NAMED_ADAM.format(coupled="", kept="1 - decay"))["adam"].everywhere
 
 
+@pytest.mark.whole
 def test_decay_may_shrink_the_parameter_after_the_step() -> None:
     before, step = "                p.mul_({kept})\n", "                p.sub_(lr * m / (v.sqrt() + eps))\n"
     assert before + step in NAMED_ADAM
@@ -254,6 +265,7 @@ def cosine_lr(step, max_lr, warmup_steps, total_steps, min_lr_ratio=0.1):
 """
 
 
+@pytest.mark.whole
 def test_the_floor_of_a_schedule_is_varied() -> None:
     for rate in ("min_lr_ratio + (1 - min_lr_ratio) * share", "max(min_lr_ratio, share)"):
         pin = read_pins(FLOORED.format(rate=rate))["warmup_cosine"]
@@ -284,6 +296,7 @@ class CosWithWarmup:
 """
 
 
+@pytest.mark.whole
 def test_the_sizes_of_a_schedule_may_be_given_to_its_method() -> None:
     assert read_pins(OBJECT.format(above="initial_lr - lowest"))["warmup_cosine"].everywhere
     assert not read_pins(OBJECT.format(above="initial_lr"))["warmup_cosine"].everywhere
@@ -308,6 +321,7 @@ class Adam:
 """
 
 
+@pytest.mark.whole
 def test_an_optimizer_may_be_a_plain_class_of_parameters() -> None:
     pin = read_pins(PLAIN.format(power="**self.t"))["adam"]
     assert (pin.everywhere, pin.form) == (True, "optimizers/adam_plain")
@@ -331,6 +345,7 @@ class SGD(Optimizer):
 """
 
 
+@pytest.mark.whole
 def test_every_second_step_is_given_a_closure() -> None:
     assert read_pins(CLOSED.format(unless=""))["gradient_descent"].everywhere
     assert not read_pins(CLOSED.format(unless=" and closure is None"))["gradient_descent"].everywhere
@@ -362,6 +377,7 @@ class Adam(Optimizer):
 """
 
 
+@pytest.mark.whole
 def test_an_optimizer_may_hand_on_its_rate_and_change_lists_of_parameters_in_place() -> None:
     for keep, right in (("self.v[i] = v", True), ("pass", False)):
         pin = read_pins(LISTS.format(keep=keep))["adam"]

@@ -39,10 +39,12 @@ def test_a_function_that_asks_for_a_tokenizer_is_another(monkeypatch: pytest.Mon
     assert not generating(Candidate("GPTModel", module.GPTModel, module))
 
 
+@pytest.mark.whole
 def test_the_right_one_holds() -> None:
     assert judged(FILE) == dict.fromkeys(ROWS, Status.PASS)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("edit", FAULTS, ids=lambda edit: edit[1])
 def test_a_fault_of_the_function_is_found(tmp_path: Path, edit: tuple[str, str]) -> None:
     before = FILE.read_text("utf-8")

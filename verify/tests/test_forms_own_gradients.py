@@ -112,6 +112,7 @@ class Ops:
 """
 
 
+@pytest.mark.whole
 def test_methods_of_a_class_that_is_built_from_nothing_are_operations_by_name() -> None:
     right = recognise_text(OPERATIONS.format(by="/", cubic="0.044715"))
     assert {(pin.name, pin.operation, pin.everywhere) for pin in right.pins} == {

@@ -79,12 +79,14 @@ def apply_rotary(x, cos, sin):
 """
 
 
+@pytest.mark.whole
 def test_tables_may_be_arrays_that_a_function_beside_makes() -> None:
     pin = read_pins(OF_ARRAYS.format(sign="+"))["rope"]
     assert (pin.everywhere, pin.told) == (True, ("tables by precompute_cos_sin",))
     assert not read_pins(OF_ARRAYS.format(sign="-"))["rope"].everywhere
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("told", "way", "right", "wrong"),
     [
@@ -116,6 +118,7 @@ class Rotary(torch.nn.Module):
 """
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("frequencies", "judged"),
     [
@@ -145,6 +148,7 @@ class RoPE(torch.nn.Module):
 """
 
 
+@pytest.mark.whole
 def test_complex_tables_stay_complex_and_start_where_they_are_told() -> None:
     pin = read_pins(COMPLEX.format(first="start_pos"))["rope"]
     assert (pin.everywhere, pin.unread) == (True, ())
@@ -162,6 +166,7 @@ def apply_rotary(x, pos, theta=10000.0):
 """
 
 
+@pytest.mark.whole
 def test_a_rotary_function_may_make_its_own_angles() -> None:
     assert read_pins(ANGLES.format(step=2))["rope"].everywhere
     assert not any(pin.everywhere for pin in recognise_text(ANGLES.format(step=1)).pins)
@@ -199,6 +204,7 @@ def apply_rotary_pos_emb(pos, t, scale=1.0):
 """
 
 
+@pytest.mark.whole
 def test_what_cosines_are_taken_of_holds_angles_and_no_positions() -> None:
     right = read_pins(TURNED.format(of_the_second="sin()"))["rope"]
     assert (right.form, right.everywhere) == ("functions/rotary_tables", True)
@@ -228,6 +234,7 @@ def apply_rotary_pos_emb(q, k, cos, sin):
 """
 
 
+@pytest.mark.whole
 def test_tables_of_another_width_are_not_taken() -> None:
     assert read_pins(OF_A_CONFIG)["rope"].everywhere
 
@@ -253,6 +260,7 @@ class RotaryPosEncoding(nn.Module):
 """
 
 
+@pytest.mark.whole
 def test_keys_may_be_turned_from_0_on_where_queries_begin_behind_them() -> None:
     right = read_pins(BEHIND_CACHED.format(of_queries="pos_offset"))["rope"]
     assert (right.everywhere, right.readings["keys"]) == (True, "all from 0 on")
@@ -284,6 +292,7 @@ def apply_rope(x, cos, sin):
 """
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("kept", "rows", "right"),
     [

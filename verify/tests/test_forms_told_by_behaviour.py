@@ -70,6 +70,7 @@ def test_masks_that_are_demanded_are_given_as_they_hide(name: str, how: str, rig
     assert f"its masks are given as {how}" in pin.told
 
 
+@pytest.mark.whole
 def test_parts_and_what_has_a_default_elsewhere_are_filled_in() -> None:
     (pin,) = found("EncoderLayer").pins
     assert (pin.operation, pin.everywhere) == ("transformer_block", True)
@@ -115,6 +116,7 @@ def test_a_gated_network_holds_any_widths_in_whatever_order_its_maps_stand(d: in
     assert float((network(x, w_gate, w_up, w_down) - right).abs().max()) <= 1e-5 * float(right.abs().max())
 
 
+@pytest.mark.whole
 def test_a_scale_that_is_a_number_by_default_is_left_to_callers() -> None:
     (pin,) = found("dot_product_attention").pins
     assert (pin.operation, pin.everywhere) == ("attention", True)
@@ -122,6 +124,7 @@ def test_a_scale_that_is_a_number_by_default_is_left_to_callers() -> None:
     assert "scale" in pin.deviations
 
 
+@pytest.mark.whole
 def test_tensors_are_known_by_a_word_of_their_names() -> None:
     (pin,) = found("MultiHeadAttention").pins
     assert (pin.operation, pin.everywhere) == ("multi_head_attention", True)

@@ -25,6 +25,7 @@ def recognised(name: str) -> Recognised:
     return recognise(getattr(module_of(FILE), name))
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("name", "operation", "found"),
     [
@@ -50,6 +51,7 @@ def test_what_an_argument_does_says_what_it_is(name: str, operation: str, found:
     assert len(pin.told) >= len(found)
 
 
+@pytest.mark.whole
 def test_a_fault_is_no_meaning() -> None:
     (pin,) = recognised("unscaled_attention").pins
     assert (pin.operation, pin.everywhere) == ("attention", False)

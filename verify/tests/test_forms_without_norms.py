@@ -44,6 +44,7 @@ class Attention(nn.Module):
 """
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("scale", "right"), [("dim_head", True), ("dim", False)])
 def test_a_norm_in_front_is_left_out_and_told(scale: str, right: bool) -> None:
     pins = read_pins(TEXT.replace("SCALE", scale).replace("RESIDUAL", ""))
@@ -54,6 +55,7 @@ def test_a_norm_in_front_is_left_out_and_told(scale: str, right: bool) -> None:
         assert norm in pin.unread
 
 
+@pytest.mark.whole
 def test_an_instance_without_a_projection_is_not_offered(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(TEXT.replace("SCALE", "dim_head").replace("RESIDUAL", ""))
@@ -63,6 +65,7 @@ def test_an_instance_without_a_projection_is_not_offered(tmp_path: Path) -> None
         bound(pin, resolved(module_of(file), pin.name))(x, w, w, w, w, num_heads=1)
 
 
+@pytest.mark.whole
 def test_an_adapter_leaves_them_out_as_well(tmp_path: Path) -> None:
     file, written = tmp_path / "mine.py", tmp_path / "adapted.py"
     file.write_text(TEXT.replace("SCALE", "dim_head").replace("RESIDUAL", ""))
@@ -73,6 +76,7 @@ def test_an_adapter_leaves_them_out_as_well(tmp_path: Path) -> None:
     assert callable(adapted.multi_head_attention)
 
 
+@pytest.mark.whole
 def test_a_layer_that_adds_what_it_is_given_is_not_judged_as_attention_alone() -> None:
     found = recognise_text(TEXT.replace("SCALE", "dim_head").replace("RESIDUAL", "x +"))
     assert not found.pins

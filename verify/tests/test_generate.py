@@ -161,6 +161,7 @@ def rows_of(kind: Any) -> dict[str, Result]:
     return {r.requirement.slug[10:]: run_check(CheckRun(r, "fp64"), target, PROFILE, "red", {}) for r in rows}
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("kind", [Right, OneRow, OtherDefaults])
 def test_right_ones_hold(kind: Any) -> None:
     found = {name: row.status for name, row in rows_of(kind).items()}

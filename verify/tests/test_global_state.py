@@ -104,6 +104,7 @@ def test_a_limit_of_recursion_that_compiling_needs_is_no_change(limit: int, told
         sys.setrecursionlimit(before)
 
 
+@pytest.mark.whole
 def test_a_process_that_is_a_guest_is_left_as_it_was() -> None:
     here, threads = Path.cwd(), torch.get_num_threads()
     changing: Any = load(str(CHANGING)).implementation
@@ -137,6 +138,7 @@ def _keeps_garbage(x: torch.Tensor, fx: torch.Tensor, *, scale: float = 1.0) -> 
     return x + scale * fx
 
 
+@pytest.mark.whole
 def test_the_clock_and_what_watches_or_limits_the_process_are_put_back() -> None:
     mine = SimpleNamespace(silu=_stops_the_clock, softmax=_profiles, logsumexp=_opens_little, residual=_keeps_garbage)
     before = time.perf_counter, sys.getprofile(), resource.getrlimit(resource.RLIMIT_NOFILE), gc.isenabled()

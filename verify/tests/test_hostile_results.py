@@ -61,6 +61,7 @@ def ran(check: Check, target: Target, dtype: str) -> Result:
     return run_check(CheckRun(check, dtype), target, FEW, "0", {})
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("kind", RESULTS)
 def test_no_row_ends_in_an_error_of_ours(kind: str) -> None:
     def spoilt(function: Callable[..., Any]) -> Callable[..., Any]:

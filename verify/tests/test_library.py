@@ -21,6 +21,7 @@ hostile: Any = load(str(Path(__file__).parent / "hostile.py")).implementation
 ROOTS = [str(Path(__file__).parents[2] / package) for package in ("spec", "impl", "verify", "bench", "reports")]
 
 
+@pytest.mark.whole
 def test_a_correct_object_passes() -> None:
     results = check(SimpleNamespace(softmax=hostile.softmax), only=["softmax"], dtype=["fp32"])
     assert results.exit_status == 0
@@ -116,6 +117,7 @@ def test_own_folders():
 """
 
 
+@pytest.mark.whole
 def test_a_test_file_in_a_repository_with_its_own_bench_and_reports(tmp_path: Path) -> None:
     for folder in ("bench", "reports"):
         (tmp_path / folder).mkdir()
@@ -132,6 +134,7 @@ def test_a_test_file_in_a_repository_with_its_own_bench_and_reports(tmp_path: Pa
     assert "passed" in done.stdout
 
 
+@pytest.mark.whole
 def test_words_for_a_target_are_taken_as_the_command_takes_them(tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text("import torch\ndef softmax(scores):\n    return torch.softmax(scores, -1)\n")
@@ -161,6 +164,7 @@ def outcomes(mark: pytest.MarkDecorator) -> dict[str, str]:
     return ends
 
 
+@pytest.mark.whole
 def test_in_a_users_tests_too_what_is_always_refused_is_not_provided() -> None:
     only = ["attention.equation", "attention.grouped_is_copied"]
     found = outcomes(conformance(SimpleNamespace(attention=scaled_attention), only=only, dtype=["fp64"]))
@@ -177,6 +181,7 @@ def test_words_and_profiles_mean_the_same_in_a_users_tests(tmp_path: Path) -> No
         conformance(path, profile="slow")
 
 
+@pytest.mark.whole
 def test_the_script_of_a_module_that_no_import_would_find_loads_its_file(tmp_path: Path) -> None:
     found = []
     for folder in ("one", "two"):
@@ -199,6 +204,7 @@ def test_a_module_in_memory_that_has_no_file_is_imported_by_its_name(monkeypatch
     assert "import_module('made_in_memory')" in str(wrap(module).loader)
 
 
+@pytest.mark.whole
 def test_processes_that_run_rows_have_one_thread_for_each_library(tmp_path: Path) -> None:
     names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     mine = tmp_path / "mine.py"

@@ -22,6 +22,7 @@ def test_a_file_that_raises_is_told_before_any_library_of_numbers_is_imported(tm
         look.load()
 
 
+@pytest.mark.whole
 def test_what_a_file_sets_does_not_reach_the_imports_of_the_suite(tmp_path: Path) -> None:
     file, others = tmp_path / "mine.py", tmp_path / "others"
     others.mkdir()
@@ -35,6 +36,7 @@ def test_what_a_file_sets_does_not_reach_the_imports_of_the_suite(tmp_path: Path
     assert described["implementation"]["target"] == str(file)
 
 
+@pytest.mark.whole
 def test_a_file_that_asks_for_input_gets_none(tmp_path: Path) -> None:
     file = tmp_path / "asks.py"
     file.write_text("import torch\n\nanswer = input('ready?')\n")
@@ -42,6 +44,7 @@ def test_a_file_that_asks_for_input_gets_none(tmp_path: Path) -> None:
         look.load()
 
 
+@pytest.mark.whole
 def test_a_file_where_the_suite_is_started_hides_no_module_of_pythons(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

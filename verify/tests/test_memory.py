@@ -40,6 +40,7 @@ def test_the_size_of_the_process_is_known() -> None:
     assert memory.resident() > 10 * MIB
 
 
+@pytest.mark.whole
 def test_pages_that_the_c_library_keeps_are_returned(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
     monkeypatch.setattr(memory, "_left", 0)

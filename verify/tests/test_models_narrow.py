@@ -24,6 +24,7 @@ TRIED = [(name, INNER[i % len(INNER)]) for i, name in enumerate(FAULTS)]
 """Each fault in one precision, and each precision with some; measured were all."""
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("name", "inner"), [pair for pair in TRIED if pair not in BELOW_ROUNDING])
 def test_a_fault_is_found_in_whatever_precision_it_hides(name: str, inner: str) -> None:
     target = wrap(faulty(name, inner))
@@ -35,6 +36,7 @@ def test_a_fault_is_found_in_whatever_precision_it_hides(name: str, inner: str) 
     pytest.fail(f"{name} in {inner}: {found}")
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", ["right-bf16", "right-fp16", "right-window-layers-bf16", "right-narrow-keys"])
 def test_a_right_model_is_not_accused_and_shows_something(name: str) -> None:
     target = wrap(RIGHT[name]())

@@ -40,6 +40,7 @@ def model() -> torch.nn.Module:
     return Decoder(Shape(position="rope")).eval().double()
 
 
+@pytest.mark.whole
 def test_rounding_is_not_accused_and_stays_far_below_the_factor(model: torch.nn.Module) -> None:
     found = ratios(model, 10)
     assert len(found) == 120
@@ -131,6 +132,7 @@ def test_runs_go_on_until_ten_spreads_are_seen() -> None:
     assert accused[15.0] == 300
 
 
+@pytest.mark.whole
 def test_the_mean_of_differences_is_seen_below_their_own_size_and_no_noise_is() -> None:
     rng = np.random.default_rng(0)
     accused = {0.0: 0, 2.5: 0}

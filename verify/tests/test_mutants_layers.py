@@ -16,6 +16,7 @@ MINE = [mutant for mutant in MUTANTS if mutant.identifier not in {*CASES, *DROPO
 """Mutants that the other tests have not tried on triggers of their own. Whole models: test_models_red.py."""
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("mutant", MINE, ids=lambda mutant: mutant.identifier)
 def test_a_mutant_is_killed_on_every_operation_that_carries_it(mutant):
     name = f"mutant:{mutant.identifier}"

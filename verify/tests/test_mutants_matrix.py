@@ -60,6 +60,7 @@ def test_survivors_false_alarms_escapes_and_errors_are_named():
     validate(found.to_dict())
 
 
+@pytest.mark.whole
 def test_every_pair_of_member_and_requirement_is_run():
     found = cells(MUTANT["KV-01"], SHORT, "slug")
     wanted = {c.requirement.slug for c in checks() if c.operation in MUTANT["KV-01"].operations}
@@ -75,6 +76,7 @@ def test_a_variant_meets_a_requirement_in_another_dtype_under_another_seed():
     assert all(len(dtypes) > 1 for slug, dtypes in met.items() if len(CHECKS[slug].dtypes) > 1)
 
 
+@pytest.mark.whole
 def test_a_run_gives_a_valid_document_that_names_its_members():
     found = kill_matrix([MUTANT["CLIP-03"], VARIANT["clip-norm-of-norms"]], SHORT, "slug")
     document = found.to_dict()
@@ -92,6 +94,7 @@ def test_a_document_that_breaks_the_schema_is_refused_with_the_place():
         validate(document)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("sabotage", SABOTAGES, ids=lambda sabotage: sabotage.identifier)
 def test_a_sabotage_adapter_fails_everything_it_claims(sabotage):
     found = cells(sabotage, MATRIX_PROFILE, "slug")

@@ -135,6 +135,7 @@ def test_the_table_covers_every_requirement() -> None:
     assert set(SPECIFIC) <= slugs
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     "check", [c for c in ALL if c.operation not in OTHERS], ids=lambda check: check.requirement.slug
 )
@@ -151,6 +152,7 @@ def test_a_fault_is_seen(check: Check) -> None:
 RARE = rare.RARE | rare_attention.RARE | rare_training.RARE | real.REAL
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", RARE)
 def test_a_rare_fault_is_seen(name: str) -> None:
     slug, fault = RARE[name]

@@ -307,6 +307,7 @@ FIRST = {check.requirement.slug.partition(".")[2]: check for check in reversed(C
 """First check of each law: the checks of the three operations are one function."""
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("check", FIRST.values(), ids=lambda check: check.requirement.slug)
 def test_a_fault_is_seen(check: Any) -> None:
     fault = FAULTS[check.requirement.slug.partition(".")[2]]
@@ -315,6 +316,7 @@ def test_a_fault_is_seen(check: Any) -> None:
     assert result.status is Status.FAIL, f"{result.status}: {result.message}"
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("slug", RARE)
 def test_a_rare_fault_is_seen(slug: str) -> None:
     (check,) = (c for c in CHECKS if c.requirement.slug == slug)
@@ -340,6 +342,7 @@ KILLERS = {
 }
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("identifier", sorted(known.FAULTS))
 def test_a_mutant_dies_by_the_law_that_it_breaks(identifier: str) -> None:
     operation, fault = next(iter(known.FAULTS[identifier].items()))

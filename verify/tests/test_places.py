@@ -32,6 +32,7 @@ class RMSNorm(torch.nn.Module):
 """
 
 
+@pytest.mark.whole
 def test_named_and_recognised_code_has_its_line_below_the_working_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "of_places.py").write_text(CODE)

@@ -384,6 +384,7 @@ def test_hostile_text_neither_steers_the_terminal_nor_floods_it() -> None:
         text.encode()
 
 
+@pytest.mark.whole
 def test_rows_and_progress_are_clean_too(monkeypatch: pytest.MonkeyPatch) -> None:
     file = io.StringIO()
     show_rows(_hostile(), Console(file=file, width=100))

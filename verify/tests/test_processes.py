@@ -58,6 +58,7 @@ def outcomes(folder: Path, items: list[Item], jobs: int = 2) -> dict[str, Outcom
     return found
 
 
+@pytest.mark.whole
 def test_what_ends_its_process_or_hangs_costs_itself(tmp_path: Path) -> None:
     names = ["right 1", "ends", "right 2", "hangs", "raises", "leaves", "right 3"]
     found = outcomes(tmp_path, [Item(name=name, limit_s=2.0) for name in names])
@@ -98,6 +99,7 @@ def test_a_process_that_ended_between_items_is_replaced(tmp_path: Path) -> None:
     assert [one.value["done"] for one in told] == [1, 1]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(("waited", "lost"), [(0.0, True), (600.0, False)])
 def test_time_without_a_processor_is_none_of_the_item(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waited: float, lost: bool

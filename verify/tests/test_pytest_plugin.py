@@ -58,6 +58,7 @@ def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     return run
 
 
+@pytest.mark.whole
 def test_requirements_run_beside_the_tests_of_the_project(ran):
     status, noted = ran("--veriformer", "mine.py")
     assert status == 1
@@ -74,11 +75,13 @@ def test_requirements_run_beside_the_tests_of_the_project(ran):
     }  # fmt: skip
 
 
+@pytest.mark.whole
 def test_markers_keywords_and_words_choose_among_all(ran):
     status, noted = ran("--veriformer", "mine.py", "-m", "veriformer(weight='wrong')", "-k", "equ")
     assert (status, list(noted.ended)) == (0, ["mine.py::softmax.equation[fp32]"])
 
 
+@pytest.mark.whole
 def test_a_waiver_makes_a_known_failure(ran, tmp_path: Path):
     waiver = 'requirement = "softmax.range"\nreason = "later"\nlink = "https://example.org/1"\nexpires = 2999-01-01\n'
     (tmp_path / "known.toml").write_text(f"[[waiver]]\n{waiver}")
@@ -86,6 +89,7 @@ def test_a_waiver_makes_a_known_failure(ran, tmp_path: Path):
     assert (status, set(noted.ended.values())) == (0, {"passed"}), noted.said
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("words", "said"),
     [

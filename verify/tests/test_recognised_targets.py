@@ -38,6 +38,7 @@ def run(arguments: list[str]) -> str:
     return f"{found.exit_code}\n{found.output}{found.stderr}"
 
 
+@pytest.mark.whole
 def test_a_class_of_a_file_is_recognised_and_judged_by_one_command() -> None:
     said = run([f"{HERE / 'modules.py'}:PositionwiseFeedForward", "--only", "feed_forward.equation"])
     assert said.startswith("0\n"), said
@@ -91,6 +92,7 @@ def test_what_a_name_of_the_contract_uses_is_a_part_of_it(tmp_path: Path) -> Non
     assert not needs_recognition(module)
 
 
+@pytest.mark.whole
 def test_a_faulty_one_is_violated_and_its_script_shows_it_again(tmp_path: Path) -> None:
     file = tmp_path / "results.json"
     said = run([f"{HERE / 'modules_faulty.py'}:LayerNorm", "--only", "layer_norm.equation", "--json", str(file)])
@@ -107,6 +109,7 @@ def test_a_faulty_one_is_violated_and_its_script_shows_it_again(tmp_path: Path) 
     assert "observed" in ended.stdout + ended.stderr
 
 
+@pytest.mark.whole
 def test_a_module_in_memory_is_recognised() -> None:
     found = check(module_of(HERE / "few_faulty.py"), only=["silu.equation"], dtype=["fp32"])
     assert [finding.operation for finding in found.findings] == ["silu"]
@@ -114,6 +117,7 @@ def test_a_module_in_memory_is_recognised() -> None:
     assert as_text(found).startswith("VIOLATED")
 
 
+@pytest.mark.whole
 def test_inspect_writes_an_adapter_that_pins_what_was_recognised(tmp_path: Path) -> None:
     file = tmp_path / "adapter.py"
     found = CliRunner().invoke(inspect, [str(HERE / "few_faulty.py"), "--adapter", str(file)])
@@ -127,6 +131,7 @@ def test_inspect_writes_an_adapter_that_pins_what_was_recognised(tmp_path: Path)
     assert held.exit_status == 0, as_text(held)
 
 
+@pytest.mark.whole
 def test_claims_pin_readings_and_constants(tmp_path: Path) -> None:
     text = (HERE / "modules.py").read_text()
     file = tmp_path / "pinned.py"
@@ -229,6 +234,7 @@ def test_a_file_of_a_package_that_cannot_be_imported_whole(tmp_path: Path) -> No
     assert load(str(package / "act.py")).operation("silu") is not None
 
 
+@pytest.mark.whole
 def test_nothing_recognised_is_said(tmp_path: Path) -> None:
     file = tmp_path / "nothing.py"
     file.write_text("def plus(a, b):\n    return a + b\n")
@@ -245,6 +251,7 @@ def test_bind_refuses_what_is_not_of_the_form() -> None:
         bind("modules/layer_norm", modules.LayerNorm, layout="[B,n,H,d]")
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("refuses", "verdict"),
     [("x.numel() and x.detach().reshape(-1)[-1] > 0.8", "violated"), ("x.dim() and x.shape[-1] > 6", "holds")],
@@ -309,6 +316,7 @@ def fresh_neighbours() -> Iterator[None]:
         del sys.modules[name]
 
 
+@pytest.mark.whole
 @pytest.mark.usefixtures("fresh_neighbours")
 def test_what_is_not_there_costs_only_what_rests_on_it_and_is_told(tmp_path: Path) -> None:
     (tmp_path / "settings.py").write_text(SETTINGS.format(data="absent.txt"))
@@ -330,6 +338,7 @@ def test_a_file_may_open_what_lies_beside_it(tmp_path: Path) -> None:
     assert found.Model.sizes == [7]  # type: ignore[attr-defined]
 
 
+@pytest.mark.whole
 def test_where_nothing_is_recognised_that_is_said_and_nothing_is_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -343,6 +352,7 @@ def test_where_nothing_is_recognised_that_is_said_and_nothing_is_run(
     assert "rows in" in said
 
 
+@pytest.mark.whole
 def test_a_module_without_weights_is_no_model() -> None:
     module = module_of(HERE / "plain_shapes.py")
     assert (

@@ -59,6 +59,7 @@ def on_workers(plan: Plan, place: remote.Place, folder: Path) -> Results:
     return found
 
 
+@pytest.mark.whole
 def test_workers_give_what_one_process_gives(there: Processes, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("from beside import rms_norm, softmax\n")
     (tmp_path / "beside.py").write_text(TARGET)
@@ -79,6 +80,7 @@ def test_workers_give_what_one_process_gives(there: Processes, tmp_path: Path) -
     assert statuses["rms_norm.batch"] is Status.BLOCKED
 
 
+@pytest.mark.whole
 def test_a_target_that_ends_its_process_costs_its_rows_and_a_run_goes_on_where_it_was(
     there: Processes, tmp_path: Path
 ) -> None:
@@ -98,6 +100,7 @@ def test_a_target_that_ends_its_process_costs_its_rows_and_a_run_goes_on_where_i
     assert statuses == {"silu.contract": Status.PASS, "silu.refusal": Status.PASS, "silu.limits": Status.CRASH}
 
 
+@pytest.mark.whole
 def test_members_on_workers_give_the_same_matrix(there: Processes) -> None:
     names = ["mutant:TOK-01"]  # whose rows are done in no time, however slow the machine is
     told: list[str] = []
@@ -113,6 +116,7 @@ def test_members_on_workers_give_the_same_matrix(there: Processes) -> None:
     assert not interrupted
 
 
+@pytest.mark.whole
 def test_a_worker_compares_as_this_machine_does_and_its_scripts_name_the_files_that_lie_here(
     there: Processes, tmp_path: Path
 ) -> None:
@@ -135,6 +139,7 @@ def test_a_worker_compares_as_this_machine_does_and_its_scripts_name_the_files_t
         compare_there("nowhere.py", words[0], inputs=None, device="cpu", seconds=5.0, scheduler=there.address)
 
 
+@pytest.mark.whole
 def test_what_cannot_be_done_there_is_said(there: Processes, tmp_path: Path) -> None:
     place = remote.Place(there.address)
     with pytest.raises(TargetError, match=r"nowhere\.py.*no such file"):
@@ -156,6 +161,7 @@ def test_demands_share_a_gpu_between_the_threads_beside_it_and_ask_for_memory_wh
     assert remote.demand(replace(plan, device="cpu"), [{"memory": 1e12, "threads": 1}]) == {"memory": 8.0 * 2**30}
 
 
+@pytest.mark.whole
 def test_the_journal_of_many_rows_takes_little_memory(tmp_path: Path) -> None:
     row = Plan(target="torch", only=("silu.contract",), dtypes=("fp32",)).rows()[0].result(Status.PASS, examples=12)
     journal = Journal(tmp_path / "many")

@@ -41,6 +41,7 @@ def test_every_run_is_valid_by_the_schema(run, tmp_path):
     jsonschema.Draft4Validator(SCHEMA).validate(written)
 
 
+@pytest.mark.whole
 def test_every_requirement_is_a_rule_with_its_statement():
     found = [finding(one.slug, requirements=(one.slug,)) for one in REQUIREMENTS]
     log = sarif([results([failing()], findings=found)])

@@ -77,6 +77,7 @@ def judged(file: Path, name: str, only: str) -> Results:
     return check(f"{file}:{name}", only=(only,), dtype=("fp32",))
 
 
+@pytest.mark.whole
 def test_a_fault_of_the_second_violates_and_is_told_by_its_name(file: Path) -> None:
     whole, other = judged(file, "swish", "silu.equation"), judged(file, "silu", "silu.equation")
     assert whole.exit_status == 0
@@ -91,6 +92,7 @@ def test_a_fault_of_the_second_violates_and_is_told_by_its_name(file: Path) -> N
     validate(json_safe(whole.to_dict()))
 
 
+@pytest.mark.whole
 def test_what_was_judged_by_its_equation_is_told_as_that(file: Path) -> None:
     whole = judged(file, "swish", "silu.equation")
     whole.implementation |= RECOGNISED
@@ -108,6 +110,7 @@ def test_one_beside_a_name_of_the_contract_is_judged_as_well_and_told(file: Path
     assert any("silu as well: swish" in text for _, text in lines(found))
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("gradient", "status"), [("grad * s * (1 + x * (1 - s))", 0), ("grad.contiguous().mul_(s * (1 + x * (1 - s)))", 1)]
 )

@@ -110,6 +110,7 @@ def test_who_interrupts_the_search_for_causes_keeps_the_requirements(
     }
 
 
+@pytest.mark.whole
 def test_findings_and_verdict_of_parts_are_those_of_the_whole(
     plan: Plan, parts: dict[str, Results], whole: Results, tmp_path: Path
 ) -> None:
@@ -138,6 +139,7 @@ def test_where_the_target_is_not_here_findings_are_told_by_requirement(
     }
 
 
+@pytest.mark.whole
 def test_what_is_missing_is_said_and_the_run_is_invalid(parts: dict[str, Results], tmp_path: Path) -> None:
     (first, one), (second, two), *rest = ((name, part) for name, part in parts.items() if part.results)
     there = {**dict(rest), second: replace(two, results=two.results[1:])}
@@ -206,6 +208,7 @@ def test_another_suite_does_not_merge(parts: dict[str, Results]) -> None:
         merging.merge(old)
 
 
+@pytest.mark.whole
 def test_parts_are_whole_groups_even_and_the_same_everywhere() -> None:
     whole = Plan(target="torch")
     seconds = {row.key: 1.0 + (row.dtype == "fp64") * (number % 7) for number, row in enumerate(whole.every_row())}
@@ -232,6 +235,7 @@ def test_what_an_earlier_run_does_not_know_costs_its_mean() -> None:
     assert shards.costs({"a": [("x", 1.0)], "b": [("y", 2.0)]}, {}) == {"a": 1.0, "b": 2.0}
 
 
+@pytest.mark.whole
 def test_parts_of_a_kill_matrix_equal_the_whole() -> None:
     chosen = ["mutant:LN-08", "mutant:RES-01", "mutant:ACT-03"]
     wanted = kills.Wanted(tuple(chosen), "slug", False)

@@ -55,6 +55,7 @@ def smallest(strategy: st.SearchStrategy[Any], condition: Callable[[Any], bool] 
     return hypothesis.find(strategy, condition, settings=settings)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("shape", [(), (1,), (0,), (3, 0), (2, 5), (1, 1, 1), (2, 3, 4)])
 def test_a_recipe_gives_the_same_finite_array_again(kind: str, shape: tuple[int, ...]) -> None:
@@ -81,6 +82,7 @@ def test_kinds_show_what_they_are_named_for() -> None:
     assert np.abs(made["small"]).max() < 0.1
 
 
+@pytest.mark.whole
 def test_everything_shrinks_to_the_simplest() -> None:
     assert smallest(values()).kind == "integers"
     assert smallest(values()).seed == 0
@@ -119,6 +121,7 @@ def test_choices_of_equal_numbers_of_other_types_are_not_confused() -> None:
     assert smallest(choice(True, False)) is True
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("operation", [o for o in OPERATIONS if len(o.formulas) > 1], ids=lambda o: o.name)
 @given(data=st.data())
 @few
@@ -163,6 +166,7 @@ def assert_equal(xp: Exact, a: Any, b: Any) -> None:
         assert p == q or abs(p - q) <= 2.0**-150 * (1 + abs(p))
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda o: o.name)
 @pytest.mark.parametrize("dtype", ["fp64", "bf16"])
 @given(data=st.data())
@@ -175,6 +179,7 @@ def test_draws_have_values_in_the_spec(operation: OpInfo, dtype: str, data: st.D
             assert (reference.bound >= 0).all()
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("operation", [o for o in OPERATIONS if o.batch_slice], ids=lambda o: o.name)
 @given(data=st.data())
 @few

@@ -53,6 +53,7 @@ def test_a_bug_is_no_convention() -> None:
     assert found.suggestion is None
 
 
+@pytest.mark.whole
 def test_a_convention_that_only_some_rows_follow_is_not_suggested() -> None:
     """Attention whose windows are aligned to the top left, and whose causality is not."""
 
@@ -70,6 +71,7 @@ def test_what_holds_gets_no_suggestion() -> None:
     assert judged(load("impl").implementation, "causal_mask.equation").suggestion is None
 
 
+@pytest.mark.whole
 def test_a_run_carries_its_suggestions() -> None:
     found = check(SimpleNamespace(causal_mask=top_left), only=["causal_mask"], dtype=["fp32"])
     claims = {tuple(result.suggestion.values()) for result in found.results if result.suggestion}

@@ -36,6 +36,7 @@ def test_a_row_holds(name: str, slug: str) -> None:
     assert result.status is Status.PASS, result.message
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("operation", ["causal_lm", "masked_lm", "seq2seq_lm"])
 def test_its_models_are_models(operation: str) -> None:
     (check,) = (c for c in checks() if c.requirement.slug == f"{operation}.batch")

@@ -10,8 +10,16 @@ pytest_plugins = ["pytester"]
 
 CONFTEST = Path(__file__).parents[2] / "conftest.py"
 TESTS = """
+import functools
 import time
 import pytest
+
+@functools.cache
+def cached():
+    busy()
+
+def test_of_a_first_call():
+    cached()
 
 def busy():
     began = time.process_time()
@@ -46,5 +54,5 @@ def test_a_test_that_takes_longer_than_the_limit_fails_without_its_reason(pytest
     pytester.makeini("[pytest]\nmarkers =\n    slow\n    whole\n")
     pytester.makepyfile(TESTS)
     found = pytester.runpytest_inprocess("--limit-s=0.2", "-p", "no:cacheprovider")
-    found.assert_outcomes(passed=4, failed=1)
+    found.assert_outcomes(passed=5, failed=1)
     found.stdout.fnmatch_lines(["*took 0.3 s of the processor, expected at most 0.2*"])

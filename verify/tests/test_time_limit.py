@@ -43,6 +43,7 @@ def _for_ever() -> None:
         pass
 
 
+@pytest.mark.whole
 def test_the_time_ends_hypothesis_without_an_error_of_its_own() -> None:
     """Ended at any moment, it fails in a third of these runs with what it left half done, or goes on."""
     body = _called("veriformer.verify.anything", _draw_and_work)
@@ -65,6 +66,7 @@ def test_the_time_ends_also_what_hypothesis_never_ends(monkeypatch: pytest.Monke
         _called("hypothesis.engine", _for_ever)()
 
 
+@pytest.mark.whole
 def test_ctrl_c_waits_no_longer_for_hypothesis_than_the_time_does(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(isolation, "_PATIENCE", LIMIT_S)
     began = time.monotonic()

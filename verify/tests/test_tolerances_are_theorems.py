@@ -26,6 +26,7 @@ def banned(source: str) -> Iterator[tuple[int, str]]:
         yield from ((getattr(node, "lineno", 0), name) for name in names if name in BANNED)
 
 
+@pytest.mark.whole
 def test_no_hand_set_tolerance() -> None:
     assert len(FILES) > 30
     found = [

@@ -244,6 +244,7 @@ def filter_logits(logits, top_k=0, top_p=1.0, fill=-float("inf")):
 """
 
 
+@pytest.mark.whole
 def test_what_another_operation_of_the_code_ran_and_varied_is_seen(tmp_path: Path) -> None:
     path = tmp_path / "filters.py"
     path.write_text(FILTERS)

@@ -65,6 +65,7 @@ def test_the_contract_lists_what_may_be_left_out_of_every_signature() -> None:
         assert known == defaults, operation
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("operation", "names"), [*TOGETHER, *ALONE], ids=lambda x: x if isinstance(x, str) else "+".join(x)
 )
@@ -78,6 +79,7 @@ def test_nothing_is_violated_by_what_is_left_out(operation: str, names: tuple[st
             assert set(names) & set(str(row.message).replace(",", "").split()), row.message
 
 
+@pytest.mark.whole
 def test_an_argument_that_is_taken_and_ignored_is_a_violation() -> None:
     def attention(q: Any, k: Any, v: Any, *, softcap: float | None = None, **options: Any) -> Any:
         return impl.attention(q, k, v, **options)
@@ -86,6 +88,7 @@ def test_an_argument_that_is_taken_and_ignored_is_a_violation() -> None:
     assert Status.FAIL in {row.status for row in found.results}
 
 
+@pytest.mark.whole
 def test_what_is_left_out_is_still_wrong_elsewhere() -> None:
     """A kernel without dropout, bias and windows whose heads are tiled instead of repeated."""
 
@@ -98,6 +101,7 @@ def test_what_is_left_out_is_still_wrong_elsewhere() -> None:
     assert set(only) <= {row.requirement for row in found.results if row.status is Status.FAIL}
 
 
+@pytest.mark.whole
 def test_a_cache_without_windows_does_not_fail_what_attends_through_it() -> None:
     mine = SimpleNamespace(
         kv_cache=without(impl.kv_cache, ("window", "quantization")), cached_attention=impl.cached_attention
@@ -131,6 +135,7 @@ def forward_only(q: Any, k: Any, v: Any, **options: Any) -> Any:
 INFERENCE = {"not_provided": {"attention.gradient": "inference only"}}
 
 
+@pytest.mark.whole
 def test_results_are_judged_without_gradients_where_none_are_claimed() -> None:
     names = ("gradient", "batch", "window", "hidden_poison", "conservation", "accuracy")
     mine = SimpleNamespace(attention=forward_only, CLAIMS=INFERENCE)
@@ -149,6 +154,7 @@ def test_results_are_judged_without_gradients_where_none_are_claimed() -> None:
     }
 
 
+@pytest.mark.whole
 def test_what_computes_no_gradients_may_still_be_wrong_and_its_script_shows_it(tmp_path: Path) -> None:
     mine = tmp_path / "mine.py"
     mine.write_text(
@@ -167,6 +173,7 @@ def test_what_computes_no_gradients_may_still_be_wrong_and_its_script_shows_it(t
     assert (ran.returncode, ran.stderr) == (1, "violated\n")
 
 
+@pytest.mark.whole
 def test_what_is_lacking_can_be_claimed_of_a_signature_that_does_not_tell() -> None:
     def attention(q: Any, k: Any, v: Any, **options: Any) -> Any:
         assert "softcap" not in options

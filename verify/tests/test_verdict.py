@@ -79,6 +79,7 @@ def test_an_exception_of_code_that_was_recognised_is_advice() -> None:
     assert no_graver(Weight.WRONG, [advised, wrong]) is Weight.WRONG
 
 
+@pytest.mark.whole
 def test_advice_violates_and_blocks_nothing_unless_strict() -> None:
     mine = SimpleNamespace(softmax=accepting)
     only = ["softmax.equation", "softmax.refusal", "softmax.refusal_names_argument"]
@@ -232,6 +233,7 @@ def test_a_file_of_version_1_is_refused_with_the_versions_that_read_it(tmp_path:
         read(tmp_path / "old.json")
 
 
+@pytest.mark.whole
 def test_the_command_line_takes_strict(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("import torch\ndef softmax(z, dim=-1):\n    return torch.softmax(z, dim)\n")
     words = [tmp_path / "mine.py", "--profile", "quick", "--only", "softmax.refusal", "--dtype", "fp32", "--jobs", 1]

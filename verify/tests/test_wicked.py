@@ -85,6 +85,7 @@ def test_what_is_wrong_now_and_then_is_told_to_be_so(told: tuple[Any, str]) -> N
     assert "times another result than at first" in message
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("chance", [random.random, np.random.rand], ids=["random", "numpy"])
 def test_what_is_wrong_one_time_in_ten_is_so_by_any_generator(chance: Callable[[], float]) -> None:
     def softmax(z: torch.Tensor, dim: int = -1) -> torch.Tensor:

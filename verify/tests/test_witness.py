@@ -152,6 +152,7 @@ def told(found: Results) -> list[Finding]:
     return [one for one in found.findings if one.weight is not Weight.UNGUARDED]
 
 
+@pytest.mark.whole
 def test_what_the_formula_loses_likewise_is_a_weakness() -> None:
     found = results("in_its_own_dtype", "rms_norm", "range")
     (one,) = told(found)
@@ -170,6 +171,7 @@ def test_a_witness_is_asked_however_little_time_is_left() -> None:
     assert (one.weight, one.witness) == (Weight.WEAKNESS, STEPWISE)
 
 
+@pytest.mark.whole
 def test_a_cube_that_overflows_is_a_weakness_of_the_usual_composition() -> None:
     found = results("gelu_by_powers", "gelu", "limits")
     (one,) = told(found)
@@ -177,23 +179,27 @@ def test_a_cube_that_overflows_is_a_weakness_of_the_usual_composition() -> None:
     assert found.exit_status == 0
 
 
+@pytest.mark.whole
 def test_a_smallest_temperature_is_a_weakness_of_practice() -> None:
     found = results("never_colder", "temperature_scale", "units", dtype="fp32")
     assert {(one.weight, one.witness) for one in told(found)} == {(Weight.WEAKNESS, BY_SMALLEST)}
     assert found.exit_status == 0
 
 
+@pytest.mark.whole
 def test_what_no_witness_loses_stays_fragile() -> None:
     found = results("squared_twice_over", "rms_norm", "near_eps", "equation", "range")
     assert any(one.weight is Weight.FRAGILE and one.witness is None for one in told(found))
     assert found.exit_status == 1
 
 
+@pytest.mark.whole
 def test_cancellation_of_another_order_is_none_of_a_full_format() -> None:
     (one,) = told(results("by_one_pass", "layer_norm", "conditioning", dtype="fp32"))
     assert (one.weight, one.witness) == (Weight.FRAGILE, None)
 
 
+@pytest.mark.whole
 def test_nan_behind_a_mask_is_no_leak_where_pytorch_has_it_too() -> None:
     found = results("composed_attention", "attention", "hidden_poison", dtype="fp32")
     (one,) = told(found)
@@ -208,6 +214,7 @@ def by_sorted_logs(logits: Any, p: float) -> Any:
     return torch.full_like(logits, -torch.inf).scatter(-1, index, kept)
 
 
+@pytest.mark.whole
 def test_tokens_sorted_by_rounded_logarithms_are_weighed_by_practice() -> None:
     row = CheckRun(next(one for one in checks() if one.requirement.slug == "top_p_filter.equation"), "bf16")
     target = wrap(SimpleNamespace(top_p_filter=by_sorted_logs))
@@ -217,6 +224,7 @@ def test_tokens_sorted_by_rounded_logarithms_are_weighed_by_practice() -> None:
     assert {witness._witness_of(one, witnesses) for one in failed} == {BY_SORT}
 
 
+@pytest.mark.whole
 def test_a_row_of_nothing_is_nan_in_the_composition() -> None:
     found = results("composed_attention", "attention", "empty_row", dtype="fp32")
     (one,) = told(found)
@@ -230,6 +238,7 @@ def masked_by_a_product(logits: Any, target: Any, *, ignore_index: int = -100, r
     return losses if reduction == "none" else losses.sum() / (kept.sum() if reduction == "mean" else 1)
 
 
+@pytest.mark.whole
 def test_an_ignored_loss_that_is_no_number_stays_so_by_a_product() -> None:
     found = results("masked_by_a_product", "cross_entropy", "ignored", dtype="fp32")
     (one,) = told(found)
@@ -243,6 +252,7 @@ def aligned_top_left(q: Any, k: Any, v: Any, *, is_causal: bool = False) -> Any:
     return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=own, enable_gqa=True)
 
 
+@pytest.mark.whole
 def test_more_queries_than_keys_are_aligned_as_the_operator_has_it() -> None:
     """The mean of all values, where the lowest number masks, is often about as far off."""
     row = CheckRun(next(one for one in checks() if one.requirement.slug == "attention.empty_row"), "fp32")
@@ -252,6 +262,7 @@ def test_more_queries_than_keys_are_aligned_as_the_operator_has_it() -> None:
     assert {witness._witness_of(one, witnesses) for one in found if one.failed} == {MASKED_BY_THE_LOWEST, TOP_LEFT}
 
 
+@pytest.mark.whole
 def test_an_exception_for_calls_never_answered_narrows_the_domain() -> None:
     found = results("short_rows", "softmax", "equation", "long", dtype="fp32")
     assert {row.status for row in found.results} <= {Status.PASS, Status.NOT_PROVIDED}
@@ -260,6 +271,7 @@ def test_an_exception_for_calls_never_answered_narrows_the_domain() -> None:
     assert not told(found)
 
 
+@pytest.mark.whole
 def test_an_exception_for_ordinary_calls_is_wrong() -> None:
     found = results("no_sevens", "softmax", "equation", dtype="fp32")
     assert [one.weight for one in told(found)] == [Weight.WRONG]
@@ -285,6 +297,7 @@ def test_float64_that_is_computed_in_float32_is_imprecise() -> None:
     assert found.exit_status in (0, 3)
 
 
+@pytest.mark.whole
 def test_a_row_of_nothing_is_the_mean_where_the_lowest_number_masks() -> None:
     found = results("lowest_masked", "attention", "empty_row", dtype="fp32")
     (one,) = told(found)
@@ -297,6 +310,7 @@ def wrong_or_refused(z: Any, dim: int = -1) -> Any:
     return 2 * torch.softmax(z, dim)
 
 
+@pytest.mark.whole
 def test_calls_that_raise_while_another_is_made_smaller_are_not_counted() -> None:
     found = results("wrong_or_refused", "softmax", "equation", "shift", dtype="fp32")
     assert all(row.examples >= 1 for row in found.results if row.status is Status.FAIL)
@@ -309,6 +323,7 @@ def _clipped(grads: Any, max_norm: float, *, times: float) -> Any:
     return [g * factor for g in grads], norm
 
 
+@pytest.mark.whole
 def test_squares_that_overflow_in_half_are_shared_by_the_root_of_their_sum() -> None:
     claims = {"conventions": {"clip_grad_norm.denominator": "norm+1e-6"}}
     rows = ["clip_grad_norm.direction", "clip_grad_norm.range"]
@@ -327,6 +342,7 @@ def filling_softmax(z: Any, dim: int = -1) -> Any:
     return z.copy_(torch.softmax(z, dim))
 
 
+@pytest.mark.whole
 def test_a_filter_that_fills_its_logits_is_as_published_and_a_softmax_is_not() -> None:
     target = SimpleNamespace(top_k_filter=filling_top_k, CLAIMS={"conventions": {"choice.ties": "unspecified"}})
     (one,) = told(check(target, only=["top_k_filter.purity"], profile="quick", dtype=["fp32"]))
@@ -340,6 +356,7 @@ def normalized(x: Any, weight: Any = None) -> Any:
     return (y if weight is None else y * weight) * x.shape[-1] ** 0.5
 
 
+@pytest.mark.whole
 def test_a_row_that_is_divided_by_its_norm_loses_what_the_composition_loses() -> None:
     found = told(results("normalized", "rms_norm", "affine"))
     assert {(one.weight, one.witness) for one in found} == {(Weight.WEAKNESS, BY_NORMALIZE)}
@@ -358,6 +375,7 @@ def table(num_positions: int, d_model: int, *, swapped: bool = False) -> Any:
     return torch.stack(pairs if swapped else pairs[::-1], -1).flatten(-2)
 
 
+@pytest.mark.whole
 def test_a_table_in_half_precision_is_off_as_the_formula_is_and_a_wrong_one_is_wrong() -> None:
     for swapped, weight, name in ((False, Weight.WEAKNESS, STEPWISE), (True, Weight.WRONG, None)):
         target = SimpleNamespace(sinusoidal_encoding=partial(table, swapped=swapped))
@@ -374,6 +392,7 @@ def nucleus(logits: Any, p: float) -> Any:
     return torch.empty_like(logits).scatter(-1, places, kept)
 
 
+@pytest.mark.whole
 def test_a_nucleus_that_is_off_at_a_p_of_0_is_as_published() -> None:
     target = SimpleNamespace(top_p_filter=nucleus, CLAIMS={"conventions": {"choice.ties": "unspecified"}})
     found = told(check(target, only=["top_p_filter"], profile="quick", dtype=["fp32"]))
@@ -387,6 +406,7 @@ def clamped(grads: Any, max_norm: float, *, most: float = 1.0) -> Any:
     return [g * factor for g in grads], norm
 
 
+@pytest.mark.whole
 def test_a_factor_that_is_1_but_for_a_rounding_changes_no_gradient_and_another_one_does() -> None:
     for most, weights in ((1.0, {(Weight.WEAKNESS, BY_CLAMP)}), (0.999, {(Weight.WRONG, None)})):
         target = SimpleNamespace(clip_grad_norm=partial(clamped, most=most))

@@ -76,6 +76,7 @@ def done(place: str, items: list[Item], **fields: Any) -> dict[str, Outcome]:
     return found
 
 
+@pytest.mark.whole
 def test_every_item_has_its_own_outcome(there: Processes) -> None:
     names = [f"{kind}-{n}" for n in range(4) for kind in ("fine", "raises", "fine2", "ends", "fine3")]
     found = done(there.address, [*(Item(name=name) for name in names), Item(name="hangs-1", limit_s=1.0)])
@@ -106,6 +107,7 @@ def test_files_reach_the_folder_that_items_run_in(there: Processes) -> None:
     assert found["reads"].value == [42, "words", "3"]
 
 
+@pytest.mark.whole
 def test_an_item_that_ends_its_worker_costs_itself_and_no_other(there: Processes) -> None:
     names = [*(f"slow-{n}" for n in range(30)), "kills-1", *(f"slow-{n}" for n in range(30, 60))]
     found = done(there.address, [Item(name=name) for name in names])
@@ -113,6 +115,7 @@ def test_an_item_that_ends_its_worker_costs_itself_and_no_other(there: Processes
     assert found["kills-1"].lost is not None
 
 
+@pytest.mark.whole
 def test_a_worker_killed_from_outside_costs_nothing(there: Processes) -> None:
     items = [Item(name=f"slow-{n}") for n in range(120)]
 
@@ -150,6 +153,7 @@ def test_where_nothing_answers_that_is_said() -> None:
         connect("tcp://127.0.0.1:9", seconds=1)
 
 
+@pytest.mark.whole
 def test_a_scheduler_that_is_stopped_and_started_again_loses_nothing(tmp_path: Path) -> None:
     said: list[str] = []
     found: dict[str, Outcome] = {}
@@ -173,6 +177,7 @@ def test_a_scheduler_that_is_stopped_and_started_again_loses_nothing(tmp_path: P
     assert said[-1] == "the scheduler is there again"
 
 
+@pytest.mark.whole
 def test_a_scheduler_that_stays_away_ends_the_run_with_what_was_finished(tmp_path: Path) -> None:
     found: dict[str, Outcome] = {}
     with running(tmp_path, workers=1) as there, Controller(there.address, session(), patience_s=60) as side:
@@ -188,6 +193,7 @@ def test_a_scheduler_that_stays_away_ends_the_run_with_what_was_finished(tmp_pat
     assert 0 < len(found) < 500
 
 
+@pytest.mark.whole
 def test_workers_that_stay_away_end_the_run_too(tmp_path: Path) -> None:
     found: dict[str, Outcome] = {}
     with running(tmp_path, workers=0) as there:
@@ -205,6 +211,7 @@ def test_workers_that_stay_away_end_the_run_too(tmp_path: Path) -> None:
     assert 0 < len(found) < 500
 
 
+@pytest.mark.whole
 def test_a_worker_that_comes_later_takes_part_unless_its_versions_are_others(tmp_path: Path) -> None:
     (tmp_path / "other" / "torch-0.0.1.dist-info").mkdir(parents=True)
     (tmp_path / "other" / "torch-0.0.1.dist-info" / "METADATA").write_text("Name: torch\nVersion: 0.0.1\n")
@@ -221,6 +228,7 @@ def test_a_worker_that_comes_later_takes_part_unless_its_versions_are_others(tmp
     assert [text for text in said if "has torch 0.0.1, not" in text], said
 
 
+@pytest.mark.whole
 def test_a_worker_that_comes_back_elsewhere_goes_on_beside_one_that_is_refused(tmp_path: Path) -> None:
     (tmp_path / "torch-0.0.1.dist-info").mkdir()
     (tmp_path / "torch-0.0.1.dist-info" / "METADATA").write_text("Name: torch\nVersion: 0.0.1\n")
@@ -234,6 +242,7 @@ def test_a_worker_that_comes_back_elsewhere_goes_on_beside_one_that_is_refused(t
     assert {name for name, outcome in found.items() if outcome.value is None} == {"kills-1"}
 
 
+@pytest.mark.whole
 def test_items_of_no_cost_take_little_memory(there: Processes) -> None:
     items = [Item(name=f"fine-{n}") for n in range(2000)]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

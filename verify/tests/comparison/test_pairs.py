@@ -43,6 +43,7 @@ def test_the_record_is_one_of_results(in_place: Comparison, tmp_path: Path) -> N
     assert {row["requirement"] for row in document["results"]} >= {"compare.values", "compare.purity"}
 
 
+@pytest.mark.whole
 def test_a_right_candidate_is_not_accused() -> None:
     found = compared("right", "logsumexp__shifted")
     assert (found.exit_status, found.findings) == (0, [])
@@ -51,12 +52,14 @@ def test_a_right_candidate_is_not_accused() -> None:
     found.raise_for_findings()
 
 
+@pytest.mark.whole
 def test_a_memory_of_addresses_is_found_out() -> None:
     found = compared("wrong", "matmul__memo_by_address")
     assert [one.id for one in found.grave] == ["history"]
     assert found.grave[0].weight == "leak"
 
 
+@pytest.mark.whole
 def test_without_inputs_there_is_no_verdict(tmp_path: Path) -> None:
     file = tmp_path / "strange.py"
     file.write_text("def strange(x):\n    raise ValueError('x: never')\n", encoding="utf-8")
@@ -65,11 +68,13 @@ def test_without_inputs_there_is_no_verdict(tmp_path: Path) -> None:
     assert "no inputs" in found.why
 
 
+@pytest.mark.whole
 def test_what_cannot_be_loaded_is_refused() -> None:
     with pytest.raises(TargetError, match="no such file"):
         compare(PAIRS / "problems" / "nowhere.py", PAIRS / "problems" / "add.py")
 
 
+@pytest.mark.whole
 def test_the_command_has_the_statuses_of_verify(capfd: pytest.CaptureFixture[str]) -> None:
     problem = str(PAIRS / "problems" / "clip.py")
     with pytest.raises(SystemExit) as ended:
