@@ -188,6 +188,12 @@ def test_a_mask_a_cache_or_a_branch_that_was_not_seen_leaves_no_verdict_unless_a
         (Domain(never_run=(lines, ("mine.py", 3, 3)), untaken=(lines,)), ["lines 14 to 18 never ran"]),
         (Domain(unread=("temperature",), never_run=(lines,), never_varied=("pad_token_id",)), []),
         (Domain(never_varied=("eps", "norm_topk"), flags=("norm_topk",)), ["`norm_topk` was never varied"]),
+        (Domain(refused={f"rank {n}": f"IndexError: no {n}" for n in range(8)}), []),
+        (Domain(refused={f"rank {n}": f"ValueError: no {n}" for n in range(9)}), []),
+        (
+            Domain(refused={f"rank {n}": f"IndexError: no {n}" for n in range(9)}),
+            ["why some calls raise IndexError (no 0) was not found"],
+        ),
     ):
         found = run(held, domain={"softmax": domain})
         assert (found.exit_status, found.gaps, found.unseen) == (3 if said else 0, said, said)

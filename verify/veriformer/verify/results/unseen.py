@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
@@ -31,6 +32,12 @@ _NUMBERS = frozenset(
 
 
 _UNDONE = "NotImplementedError"
+
+_REFUSALS = (_UNDONE, "NotOffered", "ValueError", "TypeError")
+"""Names of errors by which code says that it does not take a call."""
+
+_MOST = 8
+"""Maximum number of features that are refused with one message; of more of them, none is the reason."""
 
 _BY_LAWS = ("optimizer", "lr_scheduler")
 _LAWS = "no formula of `{name}` is known, it was judged as any {operation}"
@@ -68,7 +75,12 @@ def unseen(domains: Mapping[str, Domain]) -> list[str]:
     found = [
         said
         for domain in domains.values()
-        for said in (*_parameters(domain), *_lines(domain, domain.untaken), *_gradients(domain))
+        for said in (
+            *_parameters(domain),
+            *_lines(domain, domain.untaken),
+            *_gradients(domain),
+            *_unexplained(domain),
+        )
     ]
     return list(dict.fromkeys(found))
 
@@ -78,6 +90,18 @@ def _gradients(domain: Domain) -> list[str]:
     said = domain.refused.get("gradients", "")
     name = said.partition(": ")[0]
     return [f"its gradients were never judged ({name})"] if name.endswith("Error") and name != _UNDONE else []
+
+
+def _unexplained(domain: Domain) -> list[str]:
+    """Return errors that calls raise and that no few features explain: these calls were not judged."""
+    told: dict[str, str] = {}
+    counts = Counter(re.sub(r"\d+", "", message) for message in domain.refused.values())
+    for message in domain.refused.values():
+        if not message.startswith(_REFUSALS):
+            told.setdefault(re.sub(r"\d+", "", message), message)
+    many = [message.partition(": ") for key, message in told.items() if counts[key] > _MOST]
+    raised = [f"{name} ({said})" if said else name for name, _, said in many]
+    return [f"why some calls raise {error} was not found" for error in raised]
 
 
 def _parameters(domain: Domain) -> list[str]:
