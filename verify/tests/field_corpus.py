@@ -56,7 +56,8 @@ def evaluate(document: Mapping[str, Any], expectation: Mapping[str, Any]) -> lis
     """Return the differences between the results of a run and the expectation; empty where there are none."""
     due, got = expectation["verdict"], document.get("verdict")
     verdict = [] if got == due else [f"the verdict is {got}, not {due}"]
-    return verdict + (_of_faulty(document, expectation) if "fault" in expectation else _of_correct(document, expectation))
+    compared = _of_faulty if "fault" in expectation else _of_correct
+    return verdict + compared(document, expectation)
 
 
 def _of_correct(document: Mapping[str, Any], expectation: Mapping[str, Any]) -> list[str]:
