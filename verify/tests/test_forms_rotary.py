@@ -308,3 +308,32 @@ def test_a_method_makes_tables_in_pieces_and_in_a_half_before(kept: str, rows: s
     assert pin.told[0].startswith("tables by RotaryTables")
     assert not recognised.refused
     assert not recognised.unknown
+
+
+BY_THE_FEATURES = """
+import torch
+from torch import nn
+
+class RotaryTables(nn.Module):
+    def __init__(self, dim, theta=10000.0):
+        super().__init__()
+        self.register_buffer("inverse", theta ** (-torch.arange(0, dim, 2).float() / dim), persistent=False)
+        self.cos = self.sin = None
+
+    def forward(self, x, seq_len):
+        if self.cos is None or seq_len > len(self.cos):
+            angles = torch.outer(torch.arange(seq_len).float(), self.inverse)
+            angles = torch.cat((angles, angles), -1)
+            self.cos, self.sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+        return self.cos[:seq_len], self.sin[:seq_len]
+
+def apply_rope(x, cos, sin):
+    a, b = x.chunk(2, -1)
+    return x * cos + torch.cat((-b, a), -1) * sin
+"""
+
+
+@pytest.mark.whole
+def test_tables_that_follow_the_features_are_asked_for_in_one_dtype() -> None:
+    (pin,) = recognise_text(BY_THE_FEATURES).pins
+    assert (pin.everywhere, pin.told) == (True, ("tables by RotaryTables",))

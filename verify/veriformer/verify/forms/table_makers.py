@@ -52,19 +52,23 @@ class Maker:
     @property
     def told(self) -> str:
         """Return where its tables come from, in words."""
-        halves = ", asked of it in bfloat16 before" if self._tells_dtype else ""
-        return f"tables by {self.candidate.name}{halves}"
+        before = ", asked of it in bfloat16 before" if self._is_told_dtype else ""
+        return f"tables by {self.candidate.name}{before}"
 
     @property
-    def _tells_dtype(self) -> bool:
-        """True if a module is told the dtype of the tables, by name or by its features."""
-        return self.candidate.is_class and not {"dtype", "x"}.isdisjoint(self.names)
+    def _is_told_dtype(self) -> bool:
+        """True if a call of a module is told the dtype of the tables.
+
+        Modules that are told it by the features alone often keep tables in the dtype of their first call, by which a
+        model is used in one dtype.
+        """
+        return self.candidate.is_class and "dtype" in self.names
 
     def tables(self, d: int, n: int, base: float | None, dtype: torch.dtype = torch.float32) -> tuple[Tensor, ...]:
         """Return the tables for so many positions, in the dtype of the features where that is asked for."""
         if self.candidate.is_class:
             make = self._make(d, base, dtype)
-            if self._tells_dtype:  # as under mixed precision: what a call rounds is not what the next one is given
+            if self._is_told_dtype:  # as under mixed precision: what a call rounds is not what the next one is given
                 _of_module(make, self.names, d, n, 0, torch.bfloat16)
             if "start" in self.names and n > 1:  # in two pieces, as a cache asks for them
                 pieces = [

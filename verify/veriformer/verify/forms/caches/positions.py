@@ -40,8 +40,8 @@ _RESETS = ("reset", "clear", "reset_cache", "empty")
 _ORDERS = ("reorder", "reorder_cache", "batch_select_indices")
 LAYOUTS = ("[B,H,n,d]", "[B,n,H,d]")
 LAYERS, GROWS, ROLLS = 2, "grows", "rolls"
-"""For how many layers a cache is made; the length of one that is made for one token and takes them all, and of one that
-drops its oldest token for each that it has no room for."""
+"""Number of layers that a cache is made for; length of a cache that is made for one token and grows, and of one that drops
+its oldest token for each beyond its capacity."""
 
 ONE = "one text"
 """The reading of a cache that has no axis of texts: its batch is 1."""
@@ -112,7 +112,8 @@ def _rolls(candidate: Candidate) -> bool:
     try:
         cache = _made(candidate, {"layout": LAYOUTS[0]}, (1, 1, 2, 4), torch.float32, grows=False)
         cache.rolls = True
-        given = [cache.update(*2 * (torch.full((1, 1, 1, 4), x),))[0][0, 0, :, 0].tolist() for x in (1.0, 2.0, 3.0)]
+        tokens = [torch.full((1, 1, 1, 4), x) for x in (1.0, 2.0, 3.0)]
+        given = [cache.update(token, token)[0][0, 0, :, 0].tolist() for token in tokens]
     except Exception:  # refused, for whatever reason
         return False
     return [sorted(x) for x in given] == [[1.0], [1.0, 2.0], [2.0, 3.0]]
@@ -123,8 +124,7 @@ class _Cache:
     """A cache of the file, and how many tokens it was given.
 
     max_length: for how many it is asked. grows: whether it takes more, or its constructor is not told that. rolls:
-    whether it drops its oldest tokens when it is full. most: so many
-    tokens are given to such a cache.
+    whether it drops its oldest tokens when it is full. most: maximum number of tokens that such a cache is given.
     make_for: from a length to another cache, of one that takes more than it is made for.
     """
 

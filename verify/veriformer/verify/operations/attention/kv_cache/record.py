@@ -27,7 +27,7 @@ def chunk_sizes(trial: Trial, *, least: int = 1, most: int = 4, largest: int = 3
 
 
 def draw_cache(trial: Trial) -> Arguments:
-    """Draw updates of several sizes, up to the last token that there is room for or not as far."""
+    """Draw updates of several sizes: of max_length tokens together, or of fewer."""
     axes, length = draw_extent(trial, sizes(1, 1))
     chunks = draw_pages(trial, length) if length > 1 else chunk_sizes(trial)
     room = sum(chunks) + trial.draw(choice(0, 1, 5))
