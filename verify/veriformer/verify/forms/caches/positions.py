@@ -40,8 +40,8 @@ _RESETS = ("reset", "clear", "reset_cache", "empty")
 _ORDERS = ("reorder", "reorder_cache", "batch_select_indices")
 LAYOUTS = ("[B,H,n,d]", "[B,n,H,d]")
 LAYERS, GROWS, ROLLS = 2, "grows", "rolls"
-"""Number of layers that a cache is made for; length of a cache that is made for one token and grows, and of one that drops
-its oldest token for each beyond its capacity."""
+"""Number of layers that a cache is made for; length of a cache that is made for one token and grows, and of one that
+drops its oldest token for each beyond its capacity."""
 
 ONE = "one text"
 """The reading of a cache that has no axis of texts: its batch is 1."""
