@@ -28,6 +28,7 @@ def python(*arguments, **environment):
 
 
 @installed
+@pytest.mark.whole
 @pytest.mark.skipif(interpreting() or DEVICE == "cuda", reason="the files run in this very process")
 @pytest.mark.parametrize("name", ["kernels", "dropout"])
 def test_interpreted(name):
@@ -73,6 +74,7 @@ def test_every_width_has_a_launch_of_powers_of_two(dtype):
 
 
 @installed
+@pytest.mark.whole
 @pytest.mark.skipif(interpreting(), reason="interpreted kernels are not compiled")
 def test_kernels_compile_for_a_gpu_that_is_not_there(tmp_path):
     """The interpreter admits more than the compiler does, which needs no GPU to run."""
