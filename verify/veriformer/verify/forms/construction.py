@@ -53,7 +53,7 @@ def built(
             arguments = arguments_for(candidate, sizes, given or {}, declared=declared)
             constants = {**_OF_CONFIGS, **sizes}
             with torch.random.fork_rng(), sizes_set(candidate, constants):
-                torch.manual_seed(seed)
+                torch.default_generator.manual_seed(seed)  # torch.manual_seed also notes the stack of each call
                 _small(candidate, arguments)
                 return reading(candidate, candidate.make(**arguments), constants)
         except Unfit as reason:
