@@ -15,7 +15,7 @@ from veriformer.verify.targets.seeding import seed_generators
 REPETITIONS = 40
 """Maximum number of repetitions: of a call that is wrong one time in ten, all are right once in seventy."""
 
-SECONDS = 2.0
+SECONDS = 0.5
 
 _SAID = "the same call, made {done} times, gave {others} times another result than at first"
 
