@@ -1,5 +1,6 @@
 """The front of the Triton backend, a process for each file of kernel tests, and the compiler for GPUs without one."""
 
+import ast
 import os
 import subprocess
 import sys
@@ -63,6 +64,56 @@ def test_tiles_have_sides_that_kernels_can_have():
             attention_in_tiles(side)
 
 
+def data_conditions(tree):
+    """Return the conditions in kernels that read more than what is known when they are compiled, as text."""
+    found = []
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef) and any(map(of_kernels, function.decorator_list)):
+            arguments = function.args.args
+            constant = {a.arg for a in arguments if a.annotation and ast.unparse(a.annotation) == "tl.constexpr"}
+            found += [test for node in ast.walk(function) for test in conditions(node) if not known(test, constant)]
+    return [ast.unparse(test) for test in found]
+
+
+def of_kernels(decorator):
+    return ast.unparse(decorator).startswith(("device", "triton.jit"))
+
+
+def conditions(node):
+    return [node.test] if isinstance(node, ast.If | ast.IfExp | ast.While | ast.Assert) else []
+
+
+def known(test, constant):
+    """Return whether a condition reads constants and dtypes alone."""
+    if isinstance(test, ast.Name):
+        return test.id in constant or test.id == "tl"
+    if isinstance(test, ast.Attribute):
+        return test.attr == "dtype" or known(test.value, constant)
+    if isinstance(test, ast.Call):
+        return False
+    return all(known(part, constant) for part in ast.iter_child_nodes(test))
+
+
+def test_no_kernel_branches_on_data():
+    """Triton compiles a product under a condition on data into wrong code for halves, which no interpreter shows."""
+    files = sorted((HERE.parent / "veriformer/impl/attention_backends/flash").glob("*.py"))
+    found = {file.name: data_conditions(ast.parse(file.read_text())) for file in files}
+    assert {name: told for name, told in found.items() if told} == {}
+
+
+def test_a_branch_on_data_is_noticed():
+    kernel = """
+@device
+def add(total, rows, EDGE: tl.constexpr):
+    if EDGE or rows.dtype == tl.float16:
+        total += 1
+    if tl.max(rows) > 0:
+        total += 2
+    return total if total else rows
+"""
+    assert data_conditions(ast.parse(kernel)) == ["tl.max(rows) > 0", "total"]
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 def test_every_width_has_a_launch_of_powers_of_two(dtype):
     for width in (1, 16, 64, 65, 128, 200, 256):
@@ -70,6 +121,7 @@ def test_every_width_has_a_launch_of_powers_of_two(dtype):
         for blocks in (chosen.forward, chosen.to_queries, chosen.to_keys, chosen.to_bias):
             assert blocks.rows & (blocks.rows - 1) == blocks.cols & (blocks.cols - 1) == 0
             assert min(blocks.rows, blocks.cols) >= 16
+            assert blocks.cols <= 128  # add_weighed_seen counts no more
         assert padded(width) >= max(width, 16) > padded(width) // 2 or padded(width) == 16
 
 

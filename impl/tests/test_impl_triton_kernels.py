@@ -124,13 +124,24 @@ def test_padding_may_hold_anything(poison):
     assert not got["v"][:, :, ~real].any()
 
 
-def test_a_broken_value_is_seen_where_it_is_visible():
-    q, k, v, _ = small()
-    v[:, :, 9, 2] = torch.inf
+@pytest.mark.parametrize("dtype", [FLOAT32, FLOAT16])
+@pytest.mark.parametrize("broken", [torch.inf, -torch.inf, torch.nan])
+def test_a_broken_value_is_seen_where_it_is_visible(broken, dtype):
+    q, k, v, _ = small(dtype=dtype)
+    v[:, :, 9, 2] = broken
     o = by_16(*map(moved, (q, k, v)), is_causal=True).cpu()
-    assert (o[:, :, 9:, 2] == torch.inf).all()
+    assert set(map(str, o[:, :, 9:, 2].flatten().tolist())) == {str(broken)}
     assert o[:, :, :9].isfinite().all()
     assert o[..., :2].isfinite().all()
+
+
+def test_infinities_of_both_signs_make_nan_from_where_both_are_visible():
+    q, k, v, _ = small()
+    v[:, :, 3, 2], v[:, :, 9, 2] = -torch.inf, torch.inf
+    o = by_16(*map(moved, (q, k, v)), is_causal=True).cpu()[..., 2]
+    assert (o[:, :, 3:9] == -torch.inf).all()
+    assert o[:, :, 9:].isnan().all()
+    assert o[:, :, :3].isfinite().all()
 
 
 @pytest.mark.parametrize("softcap", [None, 2.0])

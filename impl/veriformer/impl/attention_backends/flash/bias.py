@@ -23,12 +23,9 @@ def bias_gradients(
     One program takes a tile of the bias through all tiles of scores that it was added to.
     """
     cell = tl.program_id(0).to(tl.int64)
-    b_first, b_end = cell // H_BIAS, cell // H_BIAS + 1
-    h_first, h_end = cell % H_BIAS, cell % H_BIAS + 1
-    if B_BIAS < B:
-        b_end = b_first + B
-    if H_BIAS < H:
-        h_end = h_first + H
+    b_first, h_first = cell // H_BIAS, cell % H_BIAS
+    b_end = b_first + B // B_BIAS  # a bias has an entry for all of them, or one for each
+    h_end = h_first + H // H_BIAS
     row_first, row_end = tl.program_id(1) * M, tl.minimum(tl.program_id(1) * M + M, n_q)
     col_first, col_end = tl.program_id(2) * N, tl.minimum(tl.program_id(2) * N + N, n_k)
     if ONE_ROW:
