@@ -1,4 +1,16 @@
-"""Compile the Triton kernels for Hopper, in small tiles, with all options on, and print the name of each."""
+"""Compile the Triton kernels without a GPU, in the tiles that a GPU would run, and print what each takes of one.
+
+A line of JSON for each kernel: the architecture, dtype, width of the heads, options, and shared memory in bytes,
+registers of a thread, and the bytes of local memory that a thread spills into. `--small` compiles in small tiles.
+"""
+
+import argparse
+import itertools
+import json
+import re
+import subprocess
+import tempfile
+from pathlib import Path
 
 import torch
 import triton
@@ -6,42 +18,100 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from veriformer.impl.attention_backends.flash.function import Kernels, Plan
-from veriformer.impl.attention_backends.flash.launch import Launch
+from veriformer.impl.attention_backends.flash.launch import Launch, launch
 
-HOPPER = GPUTarget("cuda", 90, 32)
-TYPES = {torch.float16: "*fp16", torch.float32: "*fp32", torch.int64: "*i64", torch.uint8: "*u8"}
+TYPES = {
+    torch.float16: "*fp16",
+    torch.bfloat16: "*bf16",
+    torch.float32: "*fp32",
+    torch.int64: "*i64",
+    torch.uint8: "*u8",
+}
+DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp32": torch.float32}
+PLAIN = {"is_causal": False, "window": None, "softcap": None, "dropout_p": 0.0}
+OPTIONS = {
+    "plain": PLAIN,
+    "causal": {**PLAIN, "is_causal": True},
+    "all": {"is_causal": True, "window": 20, "softcap": 3.0, "dropout_p": 0.1},
+}
+"""Options of attention that kernels are compiled for; "all" has a mask and a bias as well."""
+
+CUOBJDUMP = Path(triton.__file__).parent / "backends/nvidia/bin/cuobjdump"
+ALIGNED = 16
 
 
 class Compiler(Kernels):
-    """Compiles each kernel instead of running it."""
+    """Compiles each kernel for an architecture instead of running it, and keeps what it takes."""
+
+    def __init__(self, capability, *given):
+        super().__init__(*given)
+        self.target, self.taken = GPUTarget("cuda", capability, 32), {}
 
     def _run(self, kernel, grid, blocks, **arguments):
+        options = {}
         if blocks is not None:
             arguments |= {"M": blocks.rows, "N": blocks.cols}
-        signature, constants = {}, {}
+            options = {"num_warps": blocks.warps, "num_stages": blocks.stages}
+        signature, constants, aligned = {}, {}, {}
         for index, parameter in enumerate(kernel.params):
             value = arguments[parameter.name]
             if parameter.is_constexpr or (isinstance(value, int) and value == 1 and not parameter.do_not_specialize):
                 signature[parameter.name] = "constexpr"
                 constants[(index,)] = value
-            elif torch.is_tensor(value):
+                continue
+            if torch.is_tensor(value):
                 signature[parameter.name] = TYPES[value.dtype]
             else:
                 signature[parameter.name] = "i32" if isinstance(value, int) else "fp32"
-        assert triton.compile(ASTSource(kernel, signature, constants), target=HOPPER).asm["cubin"]
-        print(kernel.__name__)
+            if torch.is_tensor(value) or (
+                isinstance(value, int) and value % ALIGNED == 0 and not parameter.do_not_specialize
+            ):
+                aligned[(index,)] = [["tt.divisibility", ALIGNED]]
+        made = triton.compile(ASTSource(kernel, signature, constants, aligned), target=self.target, options=options)
+        self.taken[kernel.__name__] = {"shared": made.metadata.shared, **resources(made.asm["cubin"])}
 
 
-def main():
-    q, k = torch.empty(2, 4, 40, 24, dtype=torch.float16), torch.empty(2, 2, 48, 24, dtype=torch.float16)
-    mask, bias = torch.empty(2, 1, 40, 48, dtype=torch.uint8), torch.empty(1, 4, 40, 48)
-    plan = Plan(is_causal=True, window=20, scale=0.1, softcap=3.0, dropout_p=0.1, launch=Launch.square(16))
-    kernels = Compiler(plan, q, k, k, bias, mask, torch.zeros(1, dtype=torch.int64))
+def resources(cubin):
+    """Return the registers of a thread and the bytes of local memory that it spills into."""
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        said = subprocess.run([CUOBJDUMP, "--dump-resource-usage", file.name], capture_output=True, text=True).stdout
+    found = {name: int(number) for name, number in re.findall(r"(REG|STACK|LOCAL):(\d+)", said)}
+    return {"registers": found["REG"], "spilled": found["STACK"] + found["LOCAL"]}
+
+
+def compiled(capability, dtype, width, options, tiles=None):
+    """Compile all kernels of a case; return by the kernel's name what it takes of a GPU."""
+    n = 1024
+    q, k = torch.empty(2, 4, n, width, dtype=dtype), torch.empty(2, 2, n, width, dtype=dtype)
+    some = options == "all"
+    mask, bias = (torch.empty(2, 1, n, n, dtype=torch.uint8), torch.empty(1, 4, n, n)) if some else (None, None)
+    plan = Plan(**OPTIONS[options], scale=0.1, launch=tiles or launch(width, dtype, interpreted=False))
+    kernels = Compiler(capability, plan, q, k, k, bias, mask, torch.zeros(1, dtype=torch.int64) if some else None)
     o, lse = kernels.forward()
     D = kernels.row_products(o, o)
     kernels.query_gradients(o, lse, D)
     kernels.key_gradients(o, lse, D)
-    kernels.bias_gradients(o, lse, D)
+    if some:
+        kernels.bias_gradients(o, lse, D)
+    return kernels.taken
+
+
+def main():
+    asked = argparse.ArgumentParser(description=__doc__)
+    asked.add_argument("--capability", type=int, nargs="+", default=[80, 90, 100])
+    asked.add_argument("--dtype", nargs="+", choices=DTYPES, default=[*DTYPES])
+    asked.add_argument("--width", type=int, nargs="+", default=[64, 128, 256])
+    asked.add_argument("--options", nargs="+", choices=OPTIONS, default=[*OPTIONS])
+    asked.add_argument("--small", action="store_true")
+    said = asked.parse_args()
+    tiles = Launch.square(16) if said.small else None
+    for case in itertools.product(said.capability, said.dtype, said.width, said.options):
+        capability, dtype, width, options = case
+        for name, taken in compiled(capability, DTYPES[dtype], width, options, tiles).items():
+            names = {"kernel": name, "capability": capability, "dtype": dtype, "width": width, "options": options}
+            print(json.dumps({**names, **taken}), flush=True)
 
 
 if __name__ == "__main__":

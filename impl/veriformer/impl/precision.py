@@ -6,6 +6,16 @@ from torch import Tensor
 _WIDER = {torch.bfloat16: torch.float32, torch.float16: torch.float32}
 
 
+_DEVICES = ("cpu", "cuda", "hpu", "maia", "mps", "mtia", "privateuseone", "xla", "xpu")
+_AUTOCAST = frozenset(kind for kind in _DEVICES if torch.amp.is_autocast_available(kind))
+"""Kinds of device that have autocast, looked up once: compilers of PyTorch before 2.13 do not trace the question."""
+
+
+def uses_autocast(kind: str) -> bool:
+    """Return whether autocast is on for a kind of device, such as "cuda"."""
+    return kind in _AUTOCAST and torch.is_autocast_enabled(kind)
+
+
 def accumulation_dtype(dtype: torch.dtype) -> torch.dtype:
     """Return float32 for the two halves, and `dtype` itself for float32 and float64."""
     return _WIDER.get(dtype, dtype)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from veriformer.impl import checks
 from veriformer.impl.attention_backends.call import Call
-from veriformer.impl.precision import accumulation_dtype
+from veriformer.impl.precision import accumulation_dtype, uses_autocast
 
 SPECIFICATION = r"""Let every query gather the values of the keys that match it.
 
@@ -165,8 +165,7 @@ def _hides(window: int | None, n_q: int, n_k: int) -> bool:
 def without_autocast(compute: Callable[[Call], Tensor], call: Call) -> Tensor:
     """Return `compute(call)`; autocast would take products of float32 back to halves, whose range scores may leave."""
     kind = call.q.device.type
-    available = kind == "cpu" or torch.amp.is_autocast_available(kind)
-    if available and torch.is_autocast_enabled(kind):
+    if uses_autocast(kind):
         with torch.autocast(kind, enabled=False):
             return compute(call)
     return compute(call)

@@ -9,6 +9,7 @@ from torch.autograd.function import once_differentiable
 from veriformer.impl import checks
 from veriformer.impl.derivatives import apply_autograd_function
 from veriformer.impl.linear import onednn_matmul, uses_onednn
+from veriformer.impl.precision import uses_autocast
 
 
 def grouped_linear(x: Tensor, W: Tensor, b: Tensor, counts: Tensor) -> Tensor:
@@ -22,8 +23,7 @@ def grouped_linear(x: Tensor, W: Tensor, b: Tensor, counts: Tensor) -> Tensor:
 
 def _autocast(x: Tensor) -> Tensor:
     kind = x.device.type
-    narrow = torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind) and x.dtype != torch.float64
-    return x.to(torch.get_autocast_dtype(kind)) if narrow else x
+    return x.to(torch.get_autocast_dtype(kind)) if uses_autocast(kind) and x.dtype != torch.float64 else x
 
 
 class _GroupedLinear(torch.autograd.Function):

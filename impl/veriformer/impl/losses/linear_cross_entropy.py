@@ -10,7 +10,7 @@ from veriformer.impl import checks
 from veriformer.impl.derivatives import apply_autograd_function
 from veriformer.impl.linear import linear
 from veriformer.impl.losses.targets import check_classes
-from veriformer.impl.precision import upcast
+from veriformer.impl.precision import upcast, uses_autocast
 from veriformer.impl.shapes import match_shapes
 
 CHUNK = 2**22  # logits at a time: 16 MiB in float32, about what the last cache of a processor holds
@@ -115,7 +115,7 @@ def _one_dtype(*tensors: Tensor | None) -> tuple[tuple[Any, ...], torch.dtype]:
     """Convert as autocast would, which does not look into functions of one's own; return also the dtype of the loss."""
     first = checks.tensor("h", tensors[0])
     kind = first.device.type
-    if not torch.amp.is_autocast_available(kind) or not torch.is_autocast_enabled(kind):
+    if not uses_autocast(kind):
         return tensors, first.dtype
     return tuple(None if x is None else x.to(torch.get_autocast_dtype(kind)) for x in tensors), torch.float32
 
