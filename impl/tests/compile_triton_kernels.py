@@ -1,10 +1,12 @@
 """Compile the Triton kernels without a GPU, in the tiles that a GPU would run, and print what each takes of one.
 
-A line of JSON for each kernel: the architecture, dtype, width of the heads, options, and shared memory in bytes,
-registers of a thread, and the bytes of local memory that a thread spills into. `--small` compiles in small tiles.
+A line of JSON for each kernel: the compute capability, dtype, width of the heads, options, and shared memory in bytes,
+registers of a thread, and the bytes of local memory that a thread spills into. `--small` compiles in small tiles;
+`--write` keeps all of it in `compiled_kernels.json`, which the tests read, with the hash of the kernels' sources.
 """
 
 import argparse
+import hashlib
 import itertools
 import json
 import re
@@ -17,6 +19,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
+from veriformer.impl.attention_backends import flash
 from veriformer.impl.attention_backends.flash.function import Kernels, Plan
 from veriformer.impl.attention_backends.flash.launch import Launch, launch
 
@@ -36,6 +39,13 @@ OPTIONS = {
 }
 """Options of attention that kernels are compiled for; "all" has a mask and a bias as well."""
 
+SHARED = {80: 166_912, 86: 101_376, 89: 101_376, 90: 232_448, 100: 232_448, 120: 101_376}
+"""Bytes of shared memory that a program may have, by compute capability."""
+
+FILE = Path(__file__).with_name("compiled_kernels.json")
+"""Resources of all kernels, of these sources, in the tiles that each card would run."""
+
+FOLDER = Path(flash.__file__).parent
 CUOBJDUMP = Path(triton.__file__).parent / "backends/nvidia/bin/cuobjdump"
 ALIGNED = 16
 
@@ -87,7 +97,7 @@ def compiled(capability, dtype, width, options, tiles=None):
     q, k = torch.empty(2, 4, n, width, dtype=dtype), torch.empty(2, 2, n, width, dtype=dtype)
     some = options == "all"
     mask, bias = (torch.empty(2, 1, n, n, dtype=torch.uint8), torch.empty(1, 4, n, n)) if some else (None, None)
-    plan = Plan(**OPTIONS[options], scale=0.1, launch=tiles or launch(width, dtype, interpreted=False))
+    plan = Plan(**OPTIONS[options], scale=0.1, launch=tiles or launch(width, dtype, False, SHARED[capability]))
     kernels = Compiler(capability, plan, q, k, k, bias, mask, torch.zeros(1, dtype=torch.int64) if some else None)
     o, lse = kernels.forward()
     D = kernels.row_products(o, o)
@@ -98,20 +108,31 @@ def compiled(capability, dtype, width, options, tiles=None):
     return kernels.taken
 
 
+def sources():
+    """Return the hash of all sources that a kernel is compiled from."""
+    return hashlib.sha256(b"".join(file.read_bytes() for file in sorted(FOLDER.glob("*.py")))).hexdigest()
+
+
 def main():
     asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("--capability", type=int, nargs="+", default=[80, 90, 100])
-    asked.add_argument("--dtype", nargs="+", choices=DTYPES, default=[*DTYPES])
+    asked.add_argument("--capability", type=int, nargs="+", default=[80, 90])
+    asked.add_argument("--dtype", nargs="+", choices=DTYPES, default=["fp16", "fp32"])
     asked.add_argument("--width", type=int, nargs="+", default=[64, 128, 256])
-    asked.add_argument("--options", nargs="+", choices=OPTIONS, default=[*OPTIONS])
+    asked.add_argument("--options", nargs="+", choices=OPTIONS, default=["plain", "all"])
     asked.add_argument("--small", action="store_true")
+    asked.add_argument("--write", action="store_true")
     said = asked.parse_args()
-    tiles = Launch.square(16) if said.small else None
+    tiles, rows = Launch.square(16) if said.small else None, []
     for case in itertools.product(said.capability, said.dtype, said.width, said.options):
         capability, dtype, width, options = case
         for name, taken in compiled(capability, DTYPES[dtype], width, options, tiles).items():
             names = {"kernel": name, "capability": capability, "dtype": dtype, "width": width, "options": options}
-            print(json.dumps({**names, **taken}), flush=True)
+            rows.append({**names, **taken})
+            print(json.dumps(rows[-1]), flush=True)
+    if said.write:
+        lines = ",\n  ".join(map(json.dumps, rows))
+        text = f'{{"sources": "{sources()}", "triton": "{triton.__version__}", "kernels": [\n  {lines}\n]}}\n'
+        FILE.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """The front of the Triton backend, a process for each file of kernel tests, and the compiler for GPUs without one."""
 
 import ast
+import itertools
+import json
 import os
 import subprocess
 import sys
@@ -12,10 +14,13 @@ import torch
 from tests.triton_kernels import DEVICE, INSTALLED
 from veriformer.impl import BACKENDS
 from veriformer.impl.attention_backends.flash.availability import UnavailableError, interpreting, require
-from veriformer.impl.attention_backends.flash.launch import launch, padded
+from veriformer.impl.attention_backends.flash.launch import TABLES, launch, padded
 from veriformer.impl.attention_backends.flash.triton import attention_in_tiles
 
 HERE = Path(__file__).parent
+NAMES = ("forward", "row_products", "query_gradients", "key_gradients", "bias_gradients")
+SPILLED = {"plain": 4096, "all": 8192}
+"""Bytes of local memory that a thread of a kernel may spill into, by options."""
 installed = pytest.mark.skipif(not INSTALLED, reason="needs Triton: pip install 'veriformer[gpu]'")
 
 
@@ -116,8 +121,8 @@ def add(total, rows, EDGE: tl.constexpr):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 def test_every_width_has_a_launch_of_powers_of_two(dtype):
-    for width in (1, 16, 64, 65, 128, 200, 256):
-        chosen = launch(width, dtype, interpreted=False)
+    for width, tiles in itertools.product((1, 16, 64, 65, 128, 200, 256), TABLES):
+        chosen = launch(width, dtype, False, tiles.shared)
         for blocks in (chosen.forward, chosen.to_queries, chosen.to_keys, chosen.to_bias):
             assert blocks.rows & (blocks.rows - 1) == blocks.cols & (blocks.cols - 1) == 0
             assert min(blocks.rows, blocks.cols) >= 16
@@ -125,12 +130,21 @@ def test_every_width_has_a_launch_of_powers_of_two(dtype):
         assert padded(width) >= max(width, 16) > padded(width) // 2 or padded(width) == 16
 
 
+def test_cards_between_two_tables_have_the_tiles_of_the_smaller():
+    for one in (232_448, 232_447, 166_912, 101_376, 65_536):
+        most = max((tiles.shared for tiles in TABLES if tiles.shared <= one), default=TABLES[-1].shared)
+        assert launch(128, torch.bfloat16, False, one) is launch(128, torch.bfloat16, False, most)
+    assert launch(128, torch.bfloat16, False, 232_448) != launch(128, torch.bfloat16, False, 232_447)
+
+
 @installed
 @pytest.mark.whole
 @pytest.mark.skipif(interpreting(), reason="interpreted kernels are not compiled")
 def test_kernels_compile_for_a_gpu_that_is_not_there(tmp_path):
     """The interpreter admits more than the compiler does, which needs no GPU to run."""
-    found = python(str(HERE / "compile_triton_kernels.py"), TRITON_CACHE_DIR=str(tmp_path))
+    cards = ("80", "90", "100")
+    words = ["--small", "--capability", *cards, "--dtype", "fp16", "--width", "24", "--options", "all"]
+    found = python(str(HERE / "compile_triton_kernels.py"), *words, TRITON_CACHE_DIR=str(tmp_path))
     assert found.returncode == 0, found.stdout + found.stderr[-3000:]
-    names = {"forward", "row_products", "query_gradients", "key_gradients", "bias_gradients"}
-    assert {line.split()[0] for line in found.stdout.splitlines()} == names
+    made = {(row["kernel"], str(row["capability"])) for row in map(json.loads, found.stdout.splitlines())}
+    assert made == set(itertools.product(NAMES, cards))

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from veriformer.impl import checks
-from veriformer.impl.losses.targets import check_classes, check_scores, check_target_probabilities
+from veriformer.impl.losses.targets import check_classes, check_scores, check_target_probabilities, may_refuse
 from veriformer.impl.precision import upcast
 
 _REDUCTIONS = ("none", "sum", "mean")
@@ -61,16 +61,16 @@ def token_losses(
 
 
 def _against_classes(logits: Tensor, target: Tensor, counted: Tensor, alpha: float) -> tuple[Tensor, Tensor]:
-    z = upcast(logits).masked_fill(
-        ~counted[..., None], 0
-    )  # what an ignored row holds reaches neither loss nor gradient
+    z, ignoring = upcast(logits), not (may_refuse(target) and bool(counted.all()))
+    if ignoring:  # what an ignored row holds reaches neither loss nor gradient; the copy costs as much as the softmax
+        z = z.masked_fill(~counted[..., None], 0)
     log_p = torch.log_softmax(z, -1)  # [..., V]
-    y = target.masked_fill(~counted, 0)
+    y = target.masked_fill(~counted, 0) if ignoring else target
     loss = -log_p.gather(-1, y[..., None]).squeeze(-1)
     if alpha:
         loss = (1 - alpha) * loss if alpha < 1 else torch.zeros_like(loss)
         loss = loss - alpha * log_p.mean(-1)
-    return loss.masked_fill(~counted, 0), counted.sum()
+    return loss.masked_fill(~counted, 0) if ignoring else loss, counted.sum()
 
 
 def _against_probabilities(logits: Tensor, target: Tensor, alpha: float) -> tuple[Tensor, Tensor]:

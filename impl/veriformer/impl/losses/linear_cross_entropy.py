@@ -13,7 +13,12 @@ from veriformer.impl.losses.targets import check_classes
 from veriformer.impl.precision import upcast, uses_autocast
 from veriformer.impl.shapes import match_shapes
 
-CHUNK = 2**22  # logits at a time: 16 MiB in float32, about what the last cache of a processor holds
+CHUNK = 2**22
+"""Logits at a time on a processor: 16 MiB in float32, about what its last cache holds."""
+
+PASSES = 4
+"""Tokens at a time on other devices, for each number of a token: the gradient of the weights, which every chunk reads
+and writes, is then a small part of what is moved."""
 
 
 def linear_cross_entropy(
@@ -46,7 +51,7 @@ def linear_cross_entropy(
     counted = _check(h, weight, bias, target, checks.integer("ignore_index", ignore_index)).reshape(-1)
     alpha = checks.probability("label_smoothing", label_smoothing)
     checks.choice("reduction", reduction, ("mean", "sum"))
-    size = max(1, CHUNK // weight.shape[0]) if chunk is None else checks.integer("chunk", chunk, minimum=1)
+    size = _chunk(weight) if chunk is None else checks.integer("chunk", chunk, minimum=1)
     rows = h.reshape(-1, h.shape[-1]).masked_fill(~counted[:, None], 0)  # what is ignored reaches no gradient
     y = target.reshape(-1).masked_fill(~counted, 0)
     loss = apply_autograd_function(_LinearCrossEntropy, rows, weight, bias, y, counted, alpha, size)
@@ -109,6 +114,12 @@ def _subtract_target(
         dh -= alpha / len(W) * W.sum(0, dtype=dh.dtype)
         dW -= alpha / len(W) * h.sum(0)
         db -= alpha / len(W) * weights.sum()
+
+
+def _chunk(weight: Tensor) -> int:
+    """Return how many tokens have their logits at a time."""
+    V, d = weight.shape
+    return max(1, CHUNK // V) if weight.is_cpu else max(1, CHUNK // V, PASSES * d)
 
 
 def _one_dtype(*tensors: Tensor | None) -> tuple[tuple[Any, ...], torch.dtype]:

@@ -1,5 +1,6 @@
 """Adam and AdamW: steps of a length that does not depend on the gradient's scale."""
 
+from sys import float_info
 from typing import Any
 
 import torch
@@ -21,6 +22,8 @@ class Adam(ParameterwiseOptimizer):
     change.
     """
 
+    FUSED = staticmethod(torch._fused_adam_)
+
     def __init__(
         self, params: Params, lr: float, *, betas: Betas = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.0
     ) -> None:
@@ -35,7 +38,28 @@ class Adam(ParameterwiseOptimizer):
         """Apply a step of (7) to (9); the averages of half-precision parameters are kept in float32."""
         states = [self._counted(p, group["betas"]) for p in params]
         wide, g = fp32_copies(params), fp32_copies(grads)
-        g = self.decayed(wide, g, group)
+        self._update_fused(wide, g, states, group) or self._update_each(wide, g, states, group)
+        copy_back(params, wide)
+
+    def _update_fused(self, params: list[Tensor], g: list[Tensor], states: list[Any], group: dict[str, Any]) -> bool:
+        """Update by PyTorch's fused kernel, and return whether it could be.
+
+        It reads all memory as it lies, and takes the β of all steps to be those of this one.
+        """
+        betas = group["betas"]
+        m, v = [s["m"] for s in states], [s["v"] for s in states]
+        if not (all(x.is_contiguous() for x in (*params, *g, *m, *v)) and all(_constant(s, betas) for s in states)):
+            return False
+        device = params[0].device
+        counts = {t: torch.full((), t, dtype=torch.float32, device=device) for t in {s["step"] for s in states}}
+        self.FUSED(
+            params, g, m, v, [], [counts[s["step"]] for s in states], amsgrad=False, maximize=False,
+            lr=group["lr"], beta1=betas[0], beta2=betas[1], weight_decay=group["weight_decay"], eps=group["eps"],
+        )  # fmt: skip
+        return True
+
+    def _update_each(self, params: list[Tensor], g: list[Tensor], states: list[Any], group: dict[str, Any]) -> None:
+        g = self.decayed(params, g, group)
         (beta_1, beta_2), eps = group["betas"], group["eps"]
         m, v = [s["m"] for s in states], [s["v"] for s in states]
         torch._foreach_lerp_(m, g, 1 - beta_1)
@@ -46,8 +70,7 @@ class Adam(ParameterwiseOptimizer):
         sizes = [-group["lr"] * r / (1 - s["beta_products"][0]) for r, s in zip(roots, states, strict=True)]
         denominators = torch._foreach_sqrt(v)
         torch._foreach_add_(denominators, [eps * r for r in roots])
-        torch._foreach_addcdiv_(wide, m, denominators, sizes)
-        copy_back(params, wide)
+        torch._foreach_addcdiv_(params, m, denominators, sizes)
 
     def decayed(self, params: list[Tensor], grads: list[Tensor], group: dict[str, Any]) -> list[Tensor]:
         """Return the gradients with λ θ added."""
@@ -75,11 +98,22 @@ class Adam(ParameterwiseOptimizer):
 class AdamW(Adam):
     """θ ← (1 − η λ) θ − η m̂ / (√v̂ + ε): the decay passes by the averages. See `adamw`."""
 
+    FUSED = staticmethod(torch._fused_adamw_)
+
     def decayed(self, params: list[Tensor], grads: list[Tensor], group: dict[str, Any]) -> list[Tensor]:
         """Shrink the parameters in place, and return the gradients as they are."""
         if group["weight_decay"]:
             torch._foreach_mul_(params, 1 - group["lr"] * group["weight_decay"])
         return grads
+
+
+def _constant(state: dict[str, Any], betas: Betas) -> bool:
+    """Return whether all steps so far had these β: each product is β^t but for t roundings."""
+    t = state["step"]
+    products = zip(state["beta_products"], betas, strict=True)
+    return all(
+        abs(product - beta**t) <= t * float_info.epsilon * beta**t + float_info.min for product, beta in products
+    )
 
 
 def adam(

@@ -9,7 +9,7 @@ from torch.autograd.function import once_differentiable
 from veriformer.impl import checks
 from veriformer.impl.attention_backends.call import Call
 from veriformer.impl.attention_backends.flash.function import INTERPRETED, Kernels, Plan
-from veriformer.impl.attention_backends.flash.launch import Launch, launch
+from veriformer.impl.attention_backends.flash.launch import Launch, launch, shared_memory
 from veriformer.impl.derivatives import apply_autograd_function
 
 
@@ -83,7 +83,9 @@ def _backward(
 
 
 def _launch(q: Tensor, v: Tensor, side: int | None) -> Launch:
-    return Launch.square(side) if side else launch(max(q.shape[3], v.shape[3]), q.dtype, INTERPRETED)
+    if side:
+        return Launch.square(side)
+    return launch(max(q.shape[3], v.shape[3]), q.dtype, INTERPRETED, shared_memory(q.device))
 
 
 _closed_forward = torch.library.custom_op("veriformer::flash_forward", _forward, mutates_args=())

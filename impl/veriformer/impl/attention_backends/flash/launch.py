@@ -1,5 +1,6 @@
 """Sizes of tiles, and of the programs that work on them, by width of the heads and by dtype: chosen, not searched."""
 
+import functools
 from dataclasses import dataclass
 
 import torch
@@ -32,27 +33,81 @@ class Launch:
         return cls(*[Blocks(side, side, 4, 1)] * 4)
 
 
+@dataclass(frozen=True)
+class Tiles:
+    """Launches by dtype and width of the heads, for cards that give a program so many bytes of shared memory.
+
+    measured: the card and versions that the launches of halves were found the fastest on, by attention over 4 096
+    tokens; None where they were chosen by what fits.
+    """
+
+    shared: int
+    measured: str | None
+    halves: dict[int, Launch]
+    float32: dict[int, Launch]
+
+
 # For halves, Hopper's matrix instructions take 64 rows for each group of four warps, and two groups hide one another's
 # exponentials. In float32, products go without those instructions: small tiles keep them in registers.
-_HALVES = {
-    64: Launch(Blocks(128, 128, 8, 2), Blocks(128, 64, 8, 2), Blocks(64, 128, 8, 2), Blocks(64, 64, 4, 1)),
-    128: Launch(Blocks(128, 64, 8, 3), Blocks(128, 32, 8, 2), Blocks(32, 128, 8, 2), Blocks(64, 64, 4, 1)),
-    256: Launch(Blocks(128, 64, 8, 2), Blocks(64, 32, 4, 1), Blocks(32, 64, 8, 1), Blocks(32, 32, 4, 1)),
-}
 _FLOAT32 = {
     64: Launch(Blocks(64, 32, 8, 2), Blocks(32, 32, 4, 1), Blocks(32, 32, 4, 1), Blocks(32, 32, 4, 1)),
     128: Launch(Blocks(32, 32, 4, 2), Blocks(32, 32, 8, 1), Blocks(32, 32, 8, 1), Blocks(32, 32, 4, 1)),
     256: Launch(Blocks(32, 16, 8, 1), Blocks(16, 16, 4, 1), Blocks(16, 16, 4, 1), Blocks(16, 16, 4, 1)),
 }
+_HOPPER = Tiles(
+    shared=232_448,
+    measured="H200, PyTorch 2.11, Triton 3.6: widths 64 and 128",
+    halves={
+        64: Launch(Blocks(128, 64, 4, 3), Blocks(64, 64, 4, 3), Blocks(64, 64, 4, 3), Blocks(64, 64, 4, 1)),
+        128: Launch(Blocks(128, 64, 8, 3), Blocks(128, 64, 8, 3), Blocks(64, 128, 8, 3), Blocks(64, 64, 4, 1)),
+        256: Launch(Blocks(64, 64, 4, 2), Blocks(64, 32, 8, 1), Blocks(32, 64, 8, 1), Blocks(32, 32, 4, 1)),
+    },
+    float32=_FLOAT32,
+)
+_AMPERE = Tiles(
+    shared=166_912,
+    measured=None,
+    halves={
+        64: Launch(Blocks(128, 64, 4, 2), Blocks(64, 64, 4, 2), Blocks(64, 64, 4, 2), Blocks(64, 64, 4, 1)),
+        128: Launch(Blocks(64, 64, 4, 2), Blocks(64, 32, 4, 2), Blocks(32, 64, 4, 2), Blocks(64, 64, 4, 1)),
+        256: Launch(Blocks(64, 32, 4, 1), Blocks(32, 32, 4, 1), Blocks(32, 32, 4, 1), Blocks(32, 32, 4, 1)),
+    },
+    float32=_FLOAT32,
+)
+_SMALLEST = Tiles(
+    shared=101_376,
+    measured=None,
+    halves={
+        64: Launch(Blocks(64, 64, 4, 2), Blocks(32, 32, 4, 1), Blocks(32, 32, 4, 1), Blocks(32, 32, 4, 1)),
+        128: Launch(Blocks(64, 32, 4, 1), Blocks(32, 32, 4, 1), Blocks(32, 32, 4, 1), Blocks(32, 32, 4, 1)),
+        256: Launch(Blocks(32, 32, 4, 1), Blocks(16, 16, 4, 1), Blocks(16, 16, 4, 1), Blocks(16, 16, 4, 1)),
+    },
+    float32=_FLOAT32,
+)
+TABLES = (_HOPPER, _AMPERE, _SMALLEST)
+"""Tiles of all cards, those of the most shared memory first."""
+
 _INTERPRETED = Launch.square(32)
 
 
-def launch(width: int, dtype: torch.dtype, interpreted: bool) -> Launch:
-    """Return how to launch the kernels for heads of this width, at most `MAX_WIDTH`."""
+def launch(width: int, dtype: torch.dtype, interpreted: bool, shared: int = TABLES[-1].shared) -> Launch:
+    """Return how to launch the kernels for heads of this width, at most `MAX_WIDTH`.
+
+    shared: bytes of shared memory that the card gives a program.
+    """
     if interpreted:
         return _INTERPRETED
-    table = _FLOAT32 if dtype == torch.float32 else _HALVES
+    tiles = next((tiles for tiles in TABLES if tiles.shared <= shared), TABLES[-1])
+    table = tiles.float32 if dtype == torch.float32 else tiles.halves
     return next(choice for most, choice in table.items() if width <= most)
+
+
+@functools.cache
+def shared_memory(device: torch.device) -> int:
+    """Return the bytes of shared memory that a card gives a program; those of the smallest card for the CPU."""
+    if device.type != "cuda":
+        return TABLES[-1].shared
+    return int(torch.cuda.get_device_properties(device).shared_memory_per_block_optin)
 
 
 def padded(width: int) -> int:
