@@ -7,7 +7,7 @@ from torch.distributed._tools.mem_tracker import MemTracker
 
 from tests.derived_bounds import DTYPES, U, after_rounding, dtypes, gamma, judge, random, working_roundoff
 from veriformer.impl import cross_entropy
-from veriformer.impl.losses.linear_cross_entropy import linear_cross_entropy
+from veriformer.impl.losses.linear_cross_entropy import CHUNK, _chunk, linear_cross_entropy
 
 N, D, V = 13, 5, 11
 H, W, BIAS = random(N, D), random(V, D), random(V)
@@ -139,3 +139,11 @@ REFUSALS = [
 def test_refusals(arguments, options, name):
     with pytest.raises((ValueError, TypeError), match=f"^{name}: expected"):
         linear_cross_entropy(*arguments, **options)
+
+
+def test_chunks_are_large_where_there_is_no_cache_to_fill():
+    h, weight = torch.empty(16_384, 768, device="meta"), torch.empty(50_304, 768, device="meta")
+    assert _chunk(weight) == 4 * 768
+    assert _chunk(weight[:, :0]) == CHUNK // 50_304
+    assert _chunk(torch.empty(50_304, 768)) == CHUNK // 50_304
+    assert linear_cross_entropy(h, weight, torch.empty(16_384, dtype=torch.int64, device="meta")).shape == ()

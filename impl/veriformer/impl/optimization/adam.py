@@ -38,7 +38,8 @@ class Adam(ParameterwiseOptimizer):
         """Apply a step of (7) to (9); the averages of half-precision parameters are kept in float32."""
         states = [self._counted(p, group["betas"]) for p in params]
         wide, g = fp32_copies(params), fp32_copies(grads)
-        self._update_fused(wide, g, states, group) or self._update_each(wide, g, states, group)
+        if not self._update_fused(wide, g, states, group):
+            self._update_each(wide, g, states, group)
         copy_back(params, wide)
 
     def _update_fused(self, params: list[Tensor], g: list[Tensor], states: list[Any], group: dict[str, Any]) -> bool:

@@ -2,6 +2,7 @@
 
 import functools
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -107,7 +108,8 @@ def shared_memory(device: torch.device) -> int:
     """Return the bytes of shared memory that a card gives a program; those of the smallest card for the CPU."""
     if device.type != "cuda":
         return TABLES[-1].shared
-    return int(torch.cuda.get_device_properties(device).shared_memory_per_block_optin)
+    card: Any = torch.cuda.get_device_properties(device)
+    return int(getattr(card, "shared_memory_per_block_optin", card.shared_memory_per_block))
 
 
 def padded(width: int) -> int:
