@@ -1,23 +1,26 @@
 """Not a test: files of ordinary code in `field/`, how the suite judges one, and whether it said what is due.
 
-`field/NAME.py` is correct; `field/NAME__FAULT.py` is the same with one fault. `field/expected.toml` says for each
+`field/NAME.py` is correct; NAME__FAULT is the same with one fault. `field/expected.toml` says for each
 
 - verdict: "holds" or "violated"; dtypes: names, where not fp64 and fp32.
 - of a correct file, domain.OPERATION: constants and precision (name to value, as a person would read it), refused and
   rules (regular expressions, each found in some feature that is refused, or in some rule on sizes).
-- of a faulty one: fault, in words; operation and weight of the finding that is due (a name, or several that will do).
-  It holds where PyTorch, or the formula in that dtype, has the fault as well: the weight is "weakness" then;
+- of a faulty one: fault, in words, and the edits that make it; operation and weight of the finding that is due (a name,
+  or several that will do). It holds where PyTorch, or the formula in that dtype, has the fault as well: the weight is
+  "weakness" then;
   match (a regular expression on what it says and when) and requirements, by either of which it is recognised.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.edited_files import written
 from veriformer.spec.requirements import REQUIREMENTS
 from veriformer.verify import check, load
 
@@ -28,9 +31,17 @@ VIOLATING = ("wrong", "leak", "fragile")
 Finding = Mapping[str, Any]
 
 
+@functools.cache
 def expected() -> dict[str, dict[str, Any]]:
     """By name of a file, what is due to it."""
     return tomllib.loads((FOLDER / "expected.toml").read_text(encoding="utf-8"))
+
+
+def path_of(name: str) -> Path:
+    """Return the path of a file; a faulty one is written from the correct one by its edits."""
+    correct, _, fault = name.partition("__")
+    file = FOLDER / f"{correct}.py"
+    return written(name, file, expected()[name]["edits"]) if fault else file
 
 
 def operations(implementation: object) -> list[str]:
@@ -41,7 +52,7 @@ def operations(implementation: object) -> list[str]:
 
 def judged(name: str, dtypes: tuple[str, ...] = DTYPES) -> dict[str, Any]:
     """Judge a file and return its results as in results.json: the operations that it provides, with little work."""
-    implementation = load(str(FOLDER / f"{name}.py")).implementation
+    implementation = load(str(path_of(name))).implementation
     found = check(implementation, only=operations(implementation), profile="quick", dtype=dtypes, partial=True)
     return found.to_dict()
 

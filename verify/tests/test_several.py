@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tests.edited_files import edited
+from tests.field_corpus import path_of
 from veriformer.spec.requirement import Weight
 from veriformer.verify.cli import verify
 from veriformer.verify.engine.extent import lines_run
@@ -117,8 +119,9 @@ def test_one_beside_a_name_of_the_contract_is_judged_as_well_and_told(file: Path
 def test_a_further_candidate_that_writes_into_the_upstream_gradient_violates(
     tmp_path: Path, gradient: str, status: int
 ) -> None:
-    file, own = tmp_path / "mine.py", Path(__file__).parent / "field" / "silu_backward.py"
-    text = own.read_text().replace("grad * s * (1 + x * (1 - s))", gradient).replace("def silu(", "def swish(")
+    file = tmp_path / "mine.py"
+    renamed = {"old": "def silu(", "new": "def swish("}
+    text = edited(path_of("silu_backward"), [renamed, {"old": "grad * s * (1 + x * (1 - s))", "new": gradient}])
     file.write_text(f"{text}\n\ndef silu(x):\n    return x * torch.sigmoid(x)\n")
     only = ["--only", "silu.equation", "--only", "silu.purity"]
     found = CliRunner().invoke(verify, [str(file), *only, "--profile", "quick", "--dtype", "fp32", "--jobs", "1"])

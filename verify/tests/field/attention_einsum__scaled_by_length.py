@@ -1,8 +1,0 @@
-"""Bidirectional attention in einsum style."""
-
-import torch
-
-
-def attention(q, k, v):
-    scores = torch.einsum("bhid,bhjd->bhij", q, k) * k.shape[-2] ** -0.5
-    return torch.einsum("bhij,bhjd->bhid", scores.softmax(dim=-1), v)

@@ -1,9 +1,0 @@
-"""GPT-2's GELU."""
-
-import math
-
-import torch
-
-
-def gelu(x):
-    return 0.5 * x * (1.0 + torch.tanh(math.sqrt(math.pi / 2.0) * (x + 0.044715 * x**3)))
