@@ -34,7 +34,7 @@ def written(name: str, file: Path, edits: Iterable[Edit]) -> Path:
 
 @functools.cache
 def _folder() -> Path:
-    """The folder of this process, which is removed as it ends."""
+    """Make the folder of this process, which is removed as it ends."""
     folder = Path(tempfile.mkdtemp(prefix="edited-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.edited_files import edited, written
+from tests.faulty_forms import faulty_forms, form_file
 
 TEXT = "def halved(x):\n    y = x / 2\n    return y\n"
 HALVED_TWICE = [{"old": "x / 2", "new": "x / 4"}, {"old": "    return y\n", "new": ""}]
@@ -41,6 +42,13 @@ def test_a_file_is_written_once_under_its_own_name(file: Path) -> None:
     began = path.stat().st_mtime_ns
     assert written("halved__twice", file, HALVED_TWICE) == path
     assert path.stat().st_mtime_ns == began
+
+
+@pytest.mark.parametrize("name", faulty_forms())
+def test_a_faulty_form_is_the_correct_one_with_its_edits(name: str) -> None:
+    correct, _, _ = name.partition("_faulty")
+    assert form_file(name).stem == name
+    assert form_file(name).read_bytes() != form_file(correct).read_bytes()
 
 
 def test_what_is_written_is_removed_as_the_process_ends(file: Path) -> None:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 import torch
 
+from tests.faulty_forms import form_file
 from veriformer.verify.forms.pin import Pin
 from veriformer.verify.recognition.recognise import Recognised, recognise
 from veriformer.verify.targets.loading import load
 from veriformer.verify.targets.source_files import module_of
-
-HERE = Path(__file__).parent / "forms"
 
 READ = {
     "functions": {
@@ -42,7 +40,7 @@ RIGHT_IN_BOTH = {"CausalSelfAttention"}
 
 
 def loaded(name: str) -> ModuleType:
-    return module_of(HERE / f"{name}.py")
+    return module_of(form_file(name))
 
 
 @pytest.fixture(scope="module", params=list(READ))
@@ -103,7 +101,7 @@ def test_conventions_are_told_from_readings() -> None:
 
 
 def test_a_network_is_made_as_wide_as_its_weights_are() -> None:
-    network = load(f"{HERE / 'modules.py'}:PositionwiseFeedForward").operation("feed_forward")
+    network = load(f"{form_file('modules')}:PositionwiseFeedForward").operation("feed_forward")
     assert network is not None
     g = torch.Generator().manual_seed(0)
     shapes = ((2, 300), (300, 5), (5,), (5, 300), (300,))

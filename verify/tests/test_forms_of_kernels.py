@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import torch
 
+from tests.faulty_forms import form_file
 from veriformer.verify import bind
 from veriformer.verify.recognition.fitting import commonest
 from veriformer.verify.recognition.recognise import recognise
 from veriformer.verify.targets.loading import needs_recognition
 from veriformer.verify.targets.source_files import module_of
 
-HERE = Path(__file__).parent / "forms"
-
 
 @pytest.mark.whole
 def test_each_is_recognised_and_what_is_faulty_is_none() -> None:
-    found = recognise(module_of(HERE / "kernels.py"))
+    found = recognise(module_of(form_file("kernels")))
     assert {(pin.name, pin.operation) for pin in found.pins} == {
         ("LayerNormFunction", "layer_norm"),
         ("rms_norm", "rms_norm"),
@@ -27,16 +24,16 @@ def test_each_is_recognised_and_what_is_faulty_is_none() -> None:
         ("silu_and_mul", "swiglu"),
     }
     assert all(pin.everywhere and not pin.deviations for pin in found.pins)
-    faulty = recognise(module_of(HERE / "kernels_faulty.py"))
+    faulty = recognise(module_of(form_file("kernels_faulty")))
     assert not any(pin.everywhere for pin in faulty.pins)
 
 
 def test_a_name_of_the_contract_that_asks_for_more_is_not_by_contract() -> None:
-    assert needs_recognition(module_of(HERE / "kernels.py"))
+    assert needs_recognition(module_of(form_file("kernels")))
 
 
 def test_a_function_of_autograd_is_called_by_position_with_its_gradients() -> None:
-    layer_norm = bind("functions/layer_norm", module_of(HERE / "kernels.py").LayerNormFunction)
+    layer_norm = bind("functions/layer_norm", module_of(form_file("kernels")).LayerNormFunction)
     x, weight, bias = (torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in ((3, 5), 5, 5))
     right = torch.nn.functional.layer_norm(x, (5,), weight, bias, 0.5)
     y = layer_norm(x, weight, bias, eps=0.5)

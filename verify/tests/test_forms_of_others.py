@@ -10,6 +10,8 @@ import pytest
 import torch
 from click.testing import CliRunner
 
+from tests.edited_files import edited
+from tests.faulty_forms import form_file
 from tests.source_texts import read_pins
 from veriformer.verify import bind, check
 from veriformer.verify.cli import verify
@@ -51,7 +53,7 @@ KINDS = {
 @pytest.mark.parametrize("name", KINDS)
 def test_each_is_recognised_and_a_fault_is_no_convention(name: str) -> None:
     for file, right in ((name, True), (f"{name}_faulty", False)):
-        pins = recognise(module_of(HERE / f"{file}.py")).pins
+        pins = recognise(module_of(form_file(file))).pins
         assert {(pin.name, pin.operation) for pin in pins} == KINDS[name]
         assert {pin.everywhere for pin in pins} == {right}, pins
 
@@ -114,7 +116,7 @@ def test_functions_over_jax_arrays_have_results_and_gradients() -> None:
     x = torch.linspace(-2, 2, 8, dtype=torch.float64).requires_grad_()
     right = torch.nn.functional.silu(x)
     for file, near in (("arrays_of_jax", True), ("arrays_of_jax_faulty", False)):
-        silu = bind("functions/silu", module_of(HERE / f"{file}.py").swish)
+        silu = bind("functions/silu", module_of(form_file(file)).swish)
         y = silu(x)
         (gradient,) = torch.autograd.grad(y.sum(), x)
         (wanted,) = torch.autograd.grad(right.sum(), x, retain_graph=True)
@@ -128,7 +130,7 @@ def test_attention_over_jax_arrays_has_results_and_gradients() -> None:
     generator = torch.Generator().manual_seed(0)
     for file, near in (("arrays_of_jax", True), ("arrays_of_jax_faulty", False)):
         form = {"layout": "[B,n,H,d]"}
-        attention = bind("functions/qkv_attention", module_of(HERE / f"{file}.py").dot_product_attention, **form)
+        attention = bind("functions/qkv_attention", module_of(form_file(file)).dot_product_attention, **form)
         for n_q in (3, 2):
             q, k, v = (torch.randn(1, 2, n, 4, dtype=torch.float64, generator=generator) for n in (n_q, 3, 3))
             asked = [x.requires_grad_() for x in (q, k, v)]
@@ -173,9 +175,8 @@ def test_a_default_that_nothing_confirms_is_by_the_signature() -> None:
 def test_a_problem_is_compared_and_its_solution_verified(tmp_path: Path) -> None:
     """The comparison is run as it is, on a solution that is wrong beyond 1."""
     file = tmp_path / "faulty_problem.py"
-    problem_of = (HERE / "kernel_problem.py").read_text("utf-8")
-    assert "x.clamp(min=0) ** 2" in problem_of
-    file.write_text(problem_of.replace("x.clamp(min=0) ** 2", "x.clamp(min=0) ** 2 * (x < 1)"), encoding="utf-8")
+    fault = {"old": "x.clamp(min=0) ** 2", "new": "x.clamp(min=0) ** 2 * (x < 1)"}
+    file.write_text(edited(HERE / "kernel_problem.py", [fault]), encoding="utf-8")
     found = CliRunner().invoke(
         verify, [str(file), "--jobs", "1", "--only", "silu.equation", "--dtype", "fp32", "--profile", "quick"]
     )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.edited_files import edited
 from veriformer.verify import check
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.models.causal_lm import FORM
@@ -47,10 +48,8 @@ def test_the_right_one_holds() -> None:
 @pytest.mark.whole
 @pytest.mark.parametrize("edit", FAULTS, ids=lambda edit: edit[1])
 def test_a_fault_of_the_function_is_found(tmp_path: Path, edit: tuple[str, str]) -> None:
-    before = FILE.read_text("utf-8")
-    assert before.count(edit[0]) == 1
     file = tmp_path / f"faulty_{list(FAULTS).index(edit)}.py"
-    file.write_text(before.replace(*edit), "utf-8")
+    file.write_text(edited(FILE, [{"old": edit[0], "new": edit[1]}]), "utf-8")
     found = judged(file)
     assert found[FAULTS[edit]] is Status.FAIL, found
 

@@ -14,6 +14,7 @@ import torch
 from click.testing import CliRunner
 from torch import nn
 
+from tests.faulty_forms import form_file
 from veriformer.spec.requirement import Weight
 from veriformer.verify import TargetError, bind, check, load
 from veriformer.verify.cli import verify
@@ -95,7 +96,7 @@ def test_what_a_name_of_the_contract_uses_is_a_part_of_it(tmp_path: Path) -> Non
 @pytest.mark.whole
 def test_a_faulty_one_is_violated_and_its_script_shows_it_again(tmp_path: Path) -> None:
     file = tmp_path / "results.json"
-    said = run([f"{HERE / 'modules_faulty.py'}:LayerNorm", "--only", "layer_norm.equation", "--json", str(file)])
+    said = run([f"{form_file('modules_faulty')}:LayerNorm", "--only", "layer_norm.equation", "--json", str(file)])
     assert said.startswith("1\n"), said
     assert "Read as recognised: layer_norm by the nearest reading" in said
     results = read(file)
