@@ -8,7 +8,6 @@ from torch.autograd.function import once_differentiable
 
 from veriformer.impl import checks
 from veriformer.impl.derivatives import apply_autograd_function
-from veriformer.impl.linear import onednn_matmul, uses_onednn
 from veriformer.impl.precision import uses_autocast
 
 
@@ -55,8 +54,6 @@ def _products(x: Tensor, W: Tensor, b: Tensor | None, counts: Tensor) -> Tensor:
 
 
 def _linear(x: Tensor, W: Tensor, b: Tensor | None) -> Tensor:
-    if uses_onednn(x, W):
-        return onednn_matmul(x, W, b)
     return x @ W if b is None else torch.addmm(b, x, W)
 
 
@@ -64,7 +61,7 @@ def _weight_gradients(x: Tensor, g: Tensor, counts: Tensor) -> tuple[Tensor, Ten
     """Return the gradients of the matrices and of what is added, for the cotangent `g [M, n_out]`."""
     sizes = counts.tolist()
     groups = list(zip(x.split_with_sizes(sizes), g.split_with_sizes(sizes), strict=True))
-    dW = torch.stack([_linear(x_e.mT.contiguous(), g_e, None) for x_e, g_e in groups])
+    dW = torch.stack([_linear(x_e.mT, g_e, None) for x_e, g_e in groups])
     return dW, torch.stack([g_e.sum(0) for _, g_e in groups])
 
 
