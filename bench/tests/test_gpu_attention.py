@@ -133,3 +133,18 @@ def test_our_kernels_are_right_and_timed_on_the_device():
     ours = [rate for rate in rates if rate.kernel == "triton"]
     assert len(ours) == 8
     assert all(rate.tflops for rate in ours), [rate.reason for rate in ours]
+
+
+def test_flex_attention_is_compiled_for_every_shape(monkeypatch):
+    compiled = []
+
+    def backend(graph, inputs):
+        compiled.append(graph)
+        return graph.forward
+
+    attend = torch.compile(lambda q, k, v, block_mask: q @ k.mT @ v, dynamic=False, backend=backend)
+    monkeypatch.setattr(attention_kernels, "_compiled_flex", lambda: (attend, None))
+    torch._dynamo.reset()
+    for n in range(2, 14):
+        attention_kernels._flex(*torch.ones(3, 1, 1, n, 4), is_causal=False)
+    assert len(compiled) == 12

@@ -38,9 +38,15 @@ def _by_kernel(kind: SDPBackend, q: torch.Tensor, k: torch.Tensor, v: torch.Tens
         return scaled_dot_product_attention(q, k, v, is_causal=is_causal)
 
 
+SHAPES = 256
+"""Shapes that FlexAttention is compiled for. Beyond PyTorch's limit of 8 it would compute the formula, unnoticed."""
+
+
 def _flex(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, is_causal: bool) -> torch.Tensor:
     attend, causal_blocks = _compiled_flex()
-    return attend(q, k, v, block_mask=causal_blocks(q.shape[2]) if is_causal else None)  # type: ignore[no-any-return]
+    blocks = causal_blocks(q.shape[2]) if is_causal else None
+    with torch._dynamo.config.patch(recompile_limit=SHAPES, fail_on_recompile_limit_hit=True):
+        return attend(q, k, v, block_mask=blocks)  # type: ignore[no-any-return]
 
 
 @cache
