@@ -124,6 +124,13 @@ def mutants(session: nox.Session) -> None:
 
 
 @nox.session
+def kernels(session: nox.Session) -> None:
+    """Compile Triton's kernels for cards that are not there, and keep what each takes of them: half an hour."""
+    install(session, project=".[gpu]")
+    session.run("python", "impl/tests/compile_triton_kernels.py", "--write", *session.posargs)
+
+
+@nox.session
 def alarms(session: nox.Session) -> None:
     """Seek false alarms: all that is correct, quickly, under random seeds; `nox -s alarms -- 50` does so 50 times."""
     install(session)

@@ -8,6 +8,7 @@ from click.testing import CliRunner
 from veriformer.verify.catalogue.selection import checks
 from veriformer.verify.commands.mutants import mutants
 from veriformer.verify.mutants import MUTANTS, SABOTAGES, VARIANTS, mutation_run
+from veriformer.verify.mutants import matrix as matrices
 from veriformer.verify.mutants.cell import Cell
 from veriformer.verify.mutants.matrix import MATRIX_PROFILE, KillMatrix, cells, family, kill_matrix, validate
 
@@ -96,7 +97,10 @@ def test_a_document_that_breaks_the_schema_is_refused_with_the_place():
 
 @pytest.mark.whole
 @pytest.mark.parametrize("sabotage", SABOTAGES, ids=lambda sabotage: sabotage.identifier)
-def test_a_sabotage_adapter_fails_everything_it_claims(sabotage):
+def test_a_sabotage_adapter_fails_what_it_claims(sabotage, monkeypatch):
+    """Each requirement is asked of one of the adapters; ``nox -s mutants`` asks all of all."""
+    mine = [*CHECKS.values()][SABOTAGES.index(sabotage) :: len(SABOTAGES)]
+    monkeypatch.setattr(matrices, "checks", lambda: mine)
     found = cells(sabotage, MATRIX_PROFILE, "slug")
     assert len(found) > 20
     assert [cell.requirement for cell in found if not cell.killed] == []
