@@ -8,6 +8,7 @@ import io
 import math
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -42,6 +43,9 @@ LATER = 3
 
 LONGEST = 1500
 """Maximum number of steps that are taken, one by one."""
+
+COURSES = 32
+"""Schedules with their rates so far that are kept, of one candidate by one reading."""
 
 
 def _own(candidate: Candidate) -> Parameters:
@@ -142,7 +146,7 @@ def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[
         values |= dict.fromkeys(_find_style(candidate, operation), _SHAPES[operation])
         values |= {name: 0 for name in _FIRST if _is_demanded(candidate, name)}
 
-        def make() -> tuple[_Recording, Callable[..., Any]]:
+        def make() -> _Made:
             return _made(candidate, optimizer_name, values, base)
 
         base, rate = given.get("max_lr", 0.0), readings.get("rate", RATES[0])
@@ -150,9 +154,22 @@ def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[
             warnings.simplefilter("ignore")
             if operation == "noam" and rate != RATES[0] and _takes_steps(*make()):
                 raise NotOffered("it takes the optimizer's steps itself: the rate is that which they are taken at")
-            if "max_lr" not in given and not _rate_after(LATER, make):
+            if "max_lr" not in given and not rate_after(LATER, values, base, make):
                 base = 1.0  # its rates are shares of the optimizer's own, which has no part in others
-            return _rate_after(given["step"] + _AHEAD[rate], make)
+            return rate_after(given["step"] + _AHEAD[rate], values, base, make)
+
+    courses: dict[Any, _Course] = {}
+
+    def rate_after(calls: int, values: Mapping[str, Any], base: float, make: Callable[[], _Made]) -> float:
+        """Return the rate after so many calls by an object that has taken fewer, or by one that is made."""
+        key = base, *sorted((name, repr(x)) for name, x in values.items())
+        course = courses.pop(key, None) or _Course(*make(), _takes_steps(*make()))
+        rate = course.rate_after(calls)
+        if not _asks_for_step(course.take):  # an object that has raised is not kept, either
+            courses[key] = course
+        if len(courses) > COURSES:
+            del courses[next(iter(courses))]
+        return rate
 
     return offered(operation, call)
 
@@ -175,8 +192,10 @@ class _Recording(torch.optim.SGD):
             group["lr"] = rate
 
     def step(self, closure: Any = None) -> Any:
-        self.rates.append(float(self.param_groups[0]["lr"]))
-        return super().step(closure)
+        self.rates.append(float(self.param_groups[0]["lr"]))  # its parameter has no gradient: there is nothing to do
+        return closure() if closure is not None else None
+
+    step.hooked = True  # type: ignore[attr-defined]  # PyTorch's profiling of each step takes ten times as long
 
 
 def _takes_steps(optimizer: _Recording, take: Callable[..., Any]) -> bool:
@@ -185,25 +204,46 @@ def _takes_steps(optimizer: _Recording, take: Callable[..., Any]) -> bool:
     return bool(optimizer.rates)
 
 
-def _made(
-    candidate: Candidate, optimizer_name: str, values: Mapping[str, Any], rate: float
-) -> tuple[_Recording, Callable[..., Any]]:
+_Made = tuple[_Recording, Callable[..., Any]]
+"""An optimizer, and what goes one step on in its schedule."""
+
+
+def _made(candidate: Candidate, optimizer_name: str, values: Mapping[str, Any], rate: float) -> _Made:
     """Return an optimizer of that rate, and what goes one step on in the schedule that is made of it."""
     optimizer = _Recording([torch.nn.Parameter(torch.zeros(1))], lr=rate)
     return optimizer, _stepping(candidate.thing(**{optimizer_name: optimizer}, **values))
 
 
-def _rate_after(calls: int, make: Callable[[], tuple[_Recording, Callable[..., Any]]]) -> float:
-    """Return the rate after so many calls; of a schedule that takes steps itself, that at which it took the last."""
-    (optimizer, take), itself = make(), _takes_steps(*make())
-    if _asks_for_step(take):
-        take(calls)
-    else:
-        for _ in range(calls):
-            if not itself:
-                optimizer.step()
-            take()
-    return optimizer.rates[-1] if itself and optimizer.rates else float(optimizer.param_groups[0]["lr"])
+@dataclass
+class _Course:
+    """Rates of one schedule, call by call; of one that takes steps itself, those at which it took them."""
+
+    optimizer: _Recording
+    take: Callable[..., Any]
+    itself: bool
+    rates: list[float] = field(default_factory=list)
+
+    def rate_after(self, calls: int) -> float:
+        """Return the rate after so many calls, with those made that have not been."""
+        if _asks_for_step(self.take):
+            self.take(calls)
+            return self._rate()
+        self.rates = self.rates or [self._rate()]
+        while len(self.rates) <= calls:
+            if not self.itself:
+                self.optimizer.step()
+            self.take()
+            self.rates.append(self._rate())
+        return self.rates[max(calls, 0)]
+
+    def _rate(self) -> float:
+        rates = self.optimizer.rates
+        return rates[-1] if self.itself and rates else float(self.optimizer.param_groups[0]["lr"])
+
+
+def _rate_after(calls: int, make: Callable[[], _Made]) -> float:
+    """Return the rate after so many calls."""
+    return _Course(*make(), _takes_steps(*make())).rate_after(calls)
 
 
 def _is_demanded(candidate: Candidate, name: str) -> bool:
