@@ -16,7 +16,7 @@ from veriformer.impl.shapes import match_shapes
 CHUNK = 2**22
 """Logits at a time on a processor: 16 MiB in float32, about what its last cache holds."""
 
-PASSES = 4
+PASSES = 8
 """Tokens at a time on other devices, for each number of a token: the gradient of the weights, which every chunk reads
 and writes, is then a small part of what is moved."""
 
@@ -66,24 +66,26 @@ class _LinearCrossEntropy(torch.autograd.Function):
         ctx: Any, h: Tensor, W: Tensor, b: Tensor | None, y: Tensor, counted: Tensor, alpha: float, size: int
     ) -> Tensor:
         wide, (N, V) = upcast(h[:0]).dtype, (len(h), len(W))
-        dh, dW, db = (torch.zeros(x.shape, dtype=wide, device=h.device) for x in (h, W, W[:, 0]))
-        room = torch.empty(min(size, N), V, dtype=wide, device=h.device)  # taken once, used by every chunk
-        total, wants = dh.new_zeros(()), any(ctx.needs_input_grad)
+        dh, dW = (torch.zeros(x.shape, dtype=wide, device=h.device) for x in (h, W))
+        db = None if b is None else dW.new_zeros(V)
+        room = dW.new_empty(min(size, N), V)  # taken once, used by every chunk
+        largest, peak, chosen, mean = dW.new_empty(4, N)
         for start in range(0, N, size):
             c = slice(start, min(start + size, N))
-            z = upcast(linear(h[c], W.mT, b))  # [c, V]
-            p = torch.softmax(z, -1, out=room[: len(z)])
-            lse = z.amax(-1) - p.amax(-1).log()  # the largest p is 1 / Σ exp(z − max)
-            loss = lse - (1 - alpha) * z.gather(-1, y[c, None])[:, 0]
-            loss = loss - alpha * z.mean(-1) if alpha else loss
-            total += loss.masked_fill(~counted[c], 0).sum()
-            if wants:
+            z = linear(h[c], W.mT, b)  # [c, V]
+            p = torch.softmax(z, -1, dtype=wide, out=room[: len(z)])
+            largest[c], chosen[c] = z.amax(-1), z.gather(-1, y[c, None])[:, 0]
+            torch.amax(p, -1, out=peak[c])
+            if alpha:
+                mean[c] = z.mean(-1, dtype=wide)
+            if any(ctx.needs_input_grad):
                 _add_products(p, h[c], W, counted[c], dh[c], dW, db)
-        if wants:
+        loss = largest - peak.log() - (1 - alpha) * chosen  # the largest p is 1 / Σ exp(z − max)
+        loss = loss - alpha * mean if alpha else loss
+        if any(ctx.needs_input_grad):
             _subtract_target(h, W, y, counted, alpha, dh, dW, db)
-            grads = (dh.to(h.dtype), dW.to(W.dtype), None if b is None else db.to(b.dtype))
-            ctx.save_for_backward(*grads)
-        return total
+            ctx.save_for_backward(dh.to(h.dtype), dW.to(W.dtype), None if b is None or db is None else db.to(b.dtype))
+        return loss.masked_fill(~counted, 0).sum()
 
     @staticmethod
     @once_differentiable
@@ -91,28 +93,32 @@ class _LinearCrossEntropy(torch.autograd.Function):
         return *(None if x is None else x * g.to(x.dtype) for x in ctx.saved_tensors), None, None, None, None
 
 
-def _add_products(p: Tensor, h: Tensor, W: Tensor, counted: Tensor, dh: Tensor, dW: Tensor, db: Tensor) -> None:
-    """Add the part of the probabilities `p [c, V]` to the gradients."""
-    db += counted.to(p.dtype) @ p
+def _add_products(p: Tensor, h: Tensor, W: Tensor, counted: Tensor, dh: Tensor, dW: Tensor, db: Tensor | None) -> None:
+    """Write the part of the probabilities `p [c, V]` into the gradient of h, and add it to those of W and b."""
+    if db is not None:
+        db += counted.to(p.dtype) @ p
     p = p.to(h.dtype)
-    dh += linear(p, W)
     if dW.dtype == h.dtype:
+        torch.mm(p, W, out=dh)
         dW.addmm_(p.mT, h)
     else:
+        dh.copy_(linear(p, W))
         dW += p.mT @ h
 
 
 def _subtract_target(
-    h: Tensor, W: Tensor, y: Tensor, counted: Tensor, alpha: float, dh: Tensor, dW: Tensor, db: Tensor
+    h: Tensor, W: Tensor, y: Tensor, counted: Tensor, alpha: float, dh: Tensor, dW: Tensor, db: Tensor | None
 ) -> None:
     """Subtract the part of the target from the gradients: one entry for each token, and a constant."""
-    weights, h = counted.to(db.dtype), upcast(h)
+    h = upcast(h)
     dh -= (1 - alpha) * upcast(W[y])
     dW.index_add_(0, y, h, alpha=alpha - 1)
-    db.index_add_(0, y, weights, alpha=alpha - 1)
     if alpha:
         dh -= alpha / len(W) * W.sum(0, dtype=dh.dtype)
         dW -= alpha / len(W) * h.sum(0)
+    if db is not None:
+        weights = counted.to(db.dtype)
+        db.index_add_(0, y, weights, alpha=alpha - 1)
         db -= alpha / len(W) * weights.sum()
 
 
