@@ -54,10 +54,12 @@ class SelfAttention(Heads):
     ) -> Tensor:
         """Return `[B, n, d]` for tokens `x [B, n, d]`; with a `cache` they also see those before them."""
         H, G = self.num_heads, self.kv_heads
-        qk, v = split_heads(self.qkv(x), H + 2 * G).split_with_sizes((H + G, G), 1)  # [B, H + G or G, n, d_k]
-        if rotation is not None:
-            qk = rotate(qk, *rotation, self.config.rope_pairing)
-        q, k = qk.split_with_sizes((H, G), 1)
+        qkv = split_heads(self.qkv(x), H + 2 * G)  # [B, H + 2 G, n, d_k]
+        if rotation is None:
+            q, k, v = qkv.split_with_sizes((H, G, G), 1)
+        else:
+            qk, v = qkv.split_with_sizes((H + G, G), 1)
+            q, k = rotate(qk, *rotation, self.config.rope_pairing).split_with_sizes((H, G), 1)
         if cache is not None:
             k, v = cache.update(k, v)
         return self.attend(q, k, v, mask, self.out)
