@@ -104,7 +104,7 @@ def test_what_cannot_be_built_is_listed_with_its_reason() -> None:
 
     found = recognise(Wrapped)
     assert not found.pins
-    assert "demands inner" in found.refused[0].reason
+    assert "demands 'inner'" in found.refused[0].reason
 
 
 @pytest.mark.whole

@@ -131,7 +131,7 @@ def test_right_ones_hold(kind: Any) -> None:
 
 def test_an_argument_whose_name_says_nothing_is_given_by_nobody() -> None:
     (refused,) = recognise(Opaque).refused
-    assert "demands phi" in refused.reason
+    assert "demands 'phi'" in refused.reason
 
 
 @pytest.mark.parametrize("kind", FAULTS, ids=lambda kind: kind.__name__)

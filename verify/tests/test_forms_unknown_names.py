@@ -99,7 +99,7 @@ def test_where_two_meanings_explain_as_much_none_is_guessed() -> None:
         return odd
 
     for fit in (RIGHT, NEAR):
-        with pytest.raises(Unfit, match="may be 'x' or 'y': both explain as much"):
+        with pytest.raises(Unfit, match="may be 'x' or 'y', and no call tells which"):
             by_behaviour.read(_form({"x": fit, "y": fit}), Candidate("odd", odd), {})
     found = by_behaviour.read(_form({"x": NEAR, "y": RIGHT}), Candidate("odd", odd), {})
     assert found is not None

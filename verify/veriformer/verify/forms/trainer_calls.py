@@ -51,7 +51,7 @@ def factory_of(build: Callable[..., Any], parameters: Parameters, fixed: Mapping
         if own == name or own in given or p.default is not p.empty or p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
             continue
         if own != rate:
-            raise Unfit(f"its constructor demands {own}, which nobody can give")
+            raise Unfit(f"its constructor demands {own!r}, for which no value is known: give it a default")
         given[own] = RATE
 
     def optimizer(params: Iterable[Any], **options: Any) -> Any:

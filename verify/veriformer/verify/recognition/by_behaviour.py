@@ -106,7 +106,7 @@ def _found_out(form: Form, candidate: Candidate, unknown: UnknownArgument, pinne
     ):
         what = unknown.argument.removeprefix(BUILT).removeprefix(CALLED)
         either = " or ".join(repr(dict(one.candidate.meanings)[unknown.argument]) for one in (best, *others[:1]))
-        raise Unfit(f"its {what!r} may be {either}: both explain as much of what it does")
+        raise Unfit(f"its {what!r} may be {either}, and no call tells which: give it a name that says so")
     return replace(best, match=replace(best.match, told=(*best.match.told, *_told(best.candidate))))
 
 

@@ -38,8 +38,9 @@ def _inputs(candidate: Candidate) -> list[str]:
     """The tensors it asks for: a gate and a value, or both side by side along the last axis."""
     names = [name for name in candidate.parameters if default_of(candidate.parameters, name) is _EMPTY]
     asked = [name for name in names if candidate.parameters[name].kind not in _MANY]
-    if any(_OPTION.match(name) for name in asked):
-        raise Unfit(f"asks for {next(name for name in asked if _OPTION.match(name))!r}, which no call gives")
+    options = [name for name in asked if _OPTION.match(name)]
+    if options:
+        raise Unfit(f"it asks for {options[0]!r}, for which no value is known: give it a default")
     return asked
 
 

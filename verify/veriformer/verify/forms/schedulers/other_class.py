@@ -50,7 +50,7 @@ def _match(candidate: Candidate) -> Match | None:
     demanded = _demanded(candidate)
     unknown = [name for name in demanded if _given(name) is None]
     if unknown:
-        raise Unfit(f"its constructor demands {unknown[0]}, which nobody can give")
+        raise Unfit(f"its constructor demands {unknown[0]!r}, for which no value is known: give it a default")
     told = tuple(f"{name} is {_given(name)}" for name in demanded if not callable(_given(name)))
     return Match(True, told=told)
 
