@@ -58,10 +58,8 @@ class Compiler(Kernels):
         self.target, self.taken = GPUTarget("cuda", capability, 32), {}
 
     def _run(self, kernel, grid, blocks, **arguments):
-        options = {}
         if blocks is not None:
             arguments |= {"M": blocks.rows, "N": blocks.cols}
-            options = {"num_warps": blocks.warps, "num_stages": blocks.stages}
         signature, constants, aligned = {}, {}, {}
         for index, parameter in enumerate(kernel.params):
             value = arguments[parameter.name]
@@ -77,7 +75,9 @@ class Compiler(Kernels):
                 isinstance(value, int) and value % ALIGNED == 0 and not parameter.do_not_specialize
             ):
                 aligned[(index,)] = [["tt.divisibility", ALIGNED]]
-        made = triton.compile(ASTSource(kernel, signature, constants, aligned), target=self.target, options=options)
+        made = triton.compile(
+            ASTSource(kernel, signature, constants, aligned), target=self.target, options=self._options(blocks)
+        )
         self.taken[kernel.__name__] = {"shared": made.metadata.shared, **resources(made.asm["cubin"])}
 
 

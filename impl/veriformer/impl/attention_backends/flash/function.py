@@ -162,9 +162,15 @@ class Kernels:
 
     def _run(self, kernel: Any, grid: tuple[int, ...], blocks: Blocks | None, **arguments: Any) -> None:
         sizes = {} if blocks is None else {"M": blocks.rows, "N": blocks.cols}
-        options = {} if blocks is None else {"num_warps": blocks.warps, "num_stages": blocks.stages}
         with _on(self.q.device), _unexcited():
-            kernel[grid](**arguments, **sizes, **options)
+            kernel[grid](**arguments, **sizes, **self._options(blocks))
+
+    def _options(self, blocks: Blocks | None) -> dict[str, int]:
+        """Return the warps of a program, and the tiles loaded ahead: of a mask or a bias there are tiles, too."""
+        if blocks is None:
+            return {}
+        further = self.mask is not None or self.bias is not None
+        return {"num_warps": blocks.warps, "num_stages": max(1, blocks.stages - further)}
 
 
 def _strides(name: str, x: Tensor | None, axes: str) -> dict[str, int]:
