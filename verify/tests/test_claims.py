@@ -13,7 +13,7 @@ from veriformer import impl
 from veriformer.verify.catalogue.selection import checks
 from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.profiles import PROFILES
-from veriformer.verify.engine.suggestion import suggested
+from veriformer.verify.engine.runner import suggested
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.presentation.progress import console
 from veriformer.verify.targets.claims import Claims, ClaimsWarning, read_claims

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from veriformer.spec.requirement import Weight
-from veriformer.verify.engine.stored_findings import store_findings
+from veriformer.verify.engine.run import store_findings
 from veriformer.verify.results import Status
 from veriformer.verify.results.domain import Domain
 

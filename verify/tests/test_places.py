@@ -10,7 +10,7 @@ import torch
 
 from veriformer.verify import load
 from veriformer.verify.engine.merging import anywhere
-from veriformer.verify.engine.stored_findings import store_findings
+from veriformer.verify.engine.run import store_findings
 from veriformer.verify.recognition.places import place_of, places
 from veriformer.verify.results import Result, Results, Status, json_safe
 

@@ -16,9 +16,9 @@ from tests.dask_processes import Processes, running
 from tests.test_shards import TARGET, ran, timeless
 from veriformer.verify.comparison.remote import compare_there
 from veriformer.verify.engine import probing, remote
+from veriformer.verify.engine.arguments import ExecutionError
 from veriformer.verify.engine.execution import execution
 from veriformer.verify.engine.journal import Journal
-from veriformer.verify.engine.place import ExecutionError
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.mutants.matrix import KillMatrix
 from veriformer.verify.mutants.mutation_run import MATRIX_PROFILE, kill_matrix, run_member

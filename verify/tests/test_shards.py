@@ -14,9 +14,9 @@ from click.testing import CliRunner
 
 from veriformer.verify import results
 from veriformer.verify.commands.merge import merge as command
-from veriformer.verify.engine import merging, probing, remote, shards
+from veriformer.verify.engine import merging, probing, remote
 from veriformer.verify.engine.journal import Journal
-from veriformer.verify.engine.parts import NotOneRunError
+from veriformer.verify.engine.parts import NotOneRunError, costs
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.run import results_of, run_here
 from veriformer.verify.mutants import merging as kills
@@ -227,12 +227,12 @@ def test_parts_are_whole_groups_even_and_the_same_everywhere() -> None:
 
 
 def test_what_an_earlier_run_does_not_know_costs_its_mean() -> None:
-    assert shards.costs({"a": [("x", 1.0)], "b": [("y", 2.0)], "c": [("z", 1.0)]}, {"x": 3.0, "z": 5.0}) == {
+    assert costs({"a": [("x", 1.0)], "b": [("y", 2.0)], "c": [("z", 1.0)]}, {"x": 3.0, "z": 5.0}) == {
         "a": 3.0,
         "b": 8.0,
         "c": 5.0,
     }
-    assert shards.costs({"a": [("x", 1.0)], "b": [("y", 2.0)]}, {}) == {"a": 1.0, "b": 2.0}
+    assert costs({"a": [("x", 1.0)], "b": [("y", 2.0)]}, {}) == {"a": 1.0, "b": 2.0}
 
 
 @pytest.mark.whole

@@ -14,10 +14,10 @@ from torch.nn import functional as F
 from veriformer import impl
 from veriformer.verify import check, load
 from veriformer.verify.catalogue.selection import select
-from veriformer.verify.engine import suggestion
+from veriformer.verify.engine import runner
 from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.profiles import PROFILES, Profile
-from veriformer.verify.engine.suggestion import suggested
+from veriformer.verify.engine.runner import suggested
 from veriformer.verify.judging.row import CheckRun, plan
 from veriformer.verify.results import Result
 from veriformer.verify.targets.loading import wrap
@@ -125,6 +125,6 @@ def test_a_claim_is_tried_on_twice_as_many_examples_as_it_took_to_fail(monkeypat
         tried.append(profile.examples)
         return run_check(one, target, profile, *rest)
 
-    monkeypatch.setattr(suggestion, "run_check", run)
+    monkeypatch.setattr(runner, "run_check", run)
     suggested(row, target, replace(result, examples=40), "slug")
     assert set(tried) == {80}

@@ -14,8 +14,8 @@ from tests.made_results import finding
 from tests.test_engine import verify
 from veriformer.spec.requirement import Weight
 from veriformer.verify import Result, Results, check
-from veriformer.verify.engine.advice import as_advice
-from veriformer.verify.engine.stored_findings import store_findings
+from veriformer.verify.engine.run import store_findings
+from veriformer.verify.engine.runner import as_advice
 from veriformer.verify.findings.assembly import no_graver
 from veriformer.verify.results import Status, Verdict, read, validate, write
 from veriformer.verify.results.domain import Domain

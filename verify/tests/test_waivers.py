@@ -10,9 +10,8 @@ import pytest
 from veriformer.verify import load
 from veriformer.verify.catalogue.selection import checks, select
 from veriformer.verify.engine import waivers
-from veriformer.verify.engine.check_run import run_check
+from veriformer.verify.engine.check_run import reproduces, run_check
 from veriformer.verify.engine.profiles import PROFILES
-from veriformer.verify.engine.replay import reproduces
 from veriformer.verify.judging.row import plan
 from veriformer.verify.results import Result, Status
 

@@ -29,8 +29,8 @@ from veriformer.verify.commands.options import (
 )
 from veriformer.verify.commands.request import Request
 from veriformer.verify.engine import arguments
+from veriformer.verify.engine.arguments import ExecutionError
 from veriformer.verify.engine.journal import JournalError
-from veriformer.verify.engine.place import ExecutionError
 from veriformer.verify.engine.profiles import PROFILES
 from veriformer.verify.engine.waivers import WaiverError
 from veriformer.verify.targets.error import TargetError

@@ -16,8 +16,8 @@ from veriformer.spec.refused_arguments import FiniteRange
 from veriformer.spec.requirements.selection import UnknownSelectionError
 from veriformer.verify import results
 from veriformer.verify.commands.options import INTERRUPTED, refuse
+from veriformer.verify.engine.arguments import LOCAL, ExecutionError, check_scheduler
 from veriformer.verify.engine.campaign.plan import CampaignError, read
-from veriformer.verify.engine.place import LOCAL, ExecutionError, check_scheduler
 from veriformer.verify.engine.waivers import WaiverError
 from veriformer.verify.presentation.progress import console
 from veriformer.verify.results import VIOLATIONS, Result

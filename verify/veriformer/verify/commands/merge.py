@@ -58,7 +58,7 @@ def merge(files: tuple[Path, ...], json_file: Path | None, html: Path | None, jo
         _invalid(error)
     # This imports PyTorch, which takes longer than all that is checked before.
     from veriformer.verify.engine import remote
-    from veriformer.verify.engine.stored_findings import store_findings
+    from veriformer.verify.engine.run import store_findings
 
     found, reason = merged.results, _unlike(merged)
     if reason is None:

@@ -26,7 +26,7 @@ from veriformer.verify.commands.options import (
     say,
     seed_or_drawn,
 )
-from veriformer.verify.engine.place import ExecutionError, check_scheduler
+from veriformer.verify.engine.arguments import ExecutionError, check_scheduler
 from veriformer.verify.targets import made_names
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from veriformer.spec.requirements import REQUIREMENTS
 from veriformer.spec.requirements.selection import selected
 from veriformer.verify.commands import problem
 from veriformer.verify.engine import last_failed, waivers
+from veriformer.verify.engine.arguments import ExecutionError, check_scheduler
 from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.look import Look
-from veriformer.verify.engine.place import ExecutionError, check_scheduler
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.results import read
 from veriformer.verify.targets import lookup

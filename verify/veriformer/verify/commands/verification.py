@@ -23,7 +23,7 @@ from veriformer.verify.engine.look import Look
 from veriformer.verify.engine.merging import shard_of
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.run import INTERRUPTED as BY_HAND
-from veriformer.verify.engine.stored_findings import store_findings
+from veriformer.verify.engine.run import store_findings
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.presentation.junit import write_junit
 from veriformer.verify.presentation.progress import Live, console, show_rows, waiting

@@ -10,7 +10,7 @@ import click
 from veriformer.spec.refused_arguments import FiniteRange
 from veriformer.verify.comparison import SECONDS, compare
 from veriformer.verify.engine import arguments
-from veriformer.verify.engine.place import ExecutionError, check_scheduler
+from veriformer.verify.engine.arguments import ExecutionError, check_scheduler
 from veriformer.verify.targets import lookup
 from veriformer.verify.targets.error import TargetError
 

@@ -1,4 +1,4 @@
-"""Arguments of the command line that can be found unusable before anything runs."""
+"""Arguments of the command line that can be found unusable before anything that runs is imported."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from pathlib import Path
 import click
 
 from veriformer.spec.suggestion import meant, some
+from veriformer.workers.address import NoSchedulerError, need
 
 _DEVICES = ("cpu", "cuda", "mps", "xpu", "hpu", "mtia", "xla", "vulkan", "ipu", "meta", "privateuseone")
 """Kinds of devices that PyTorch knows, the usual ones first."""
+
+LOCAL = "local"
 
 
 def device(ctx: click.Context, parameter: click.Parameter, name: str) -> str:
@@ -62,3 +65,16 @@ def output(ctx: click.Context, parameter: click.Parameter, path: Path | None) ->
     except OSError as error:
         raise click.BadParameter(f"{path} cannot be written: {error.strerror or error}") from error
     return path
+
+
+class ExecutionError(Exception):
+    """The run cannot be executed there; the message says what is missing and what to do."""
+
+
+def check_scheduler(place: str | None) -> None:
+    """Raise ExecutionError for what is no address of a scheduler, and where Dask is not installed."""
+    try:
+        if place is not None:
+            need(place)
+    except NoSchedulerError as error:
+        raise ExecutionError(str(error)) from error

@@ -1,20 +1,36 @@
-"""Row execution: skip what need not be run, guard against what the target does, return the Result."""
+"""Row execution: skip what need not be run, guard against what the target does, return the Result.
+
+A stored counterexample is run again first; memory that a failing row has left behind is given back.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import difflib
+import gc
+import io
+import resource
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
-from veriformer.verify.engine import memory
+import torch
+
 from veriformer.verify.engine.profiles import Profile
-from veriformer.verify.engine.replay import reproduces
 from veriformer.verify.engine.search import Search
 from veriformer.verify.judging import global_state, isolation
 from veriformer.verify.judging.interruption import RowTimeout
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.results import BLOCKING, Counterexample, Result, Status
 from veriformer.verify.targets.target import Target
+
+_MEMORY_STATISTICS = Path("/proc/self/statm")
+
+_GROWN_BYTES = 2**28
+"""Bytes that the process has to have grown by: collecting takes seconds where there is much to see."""
+
+_memory_left = 0
 
 
 def run_check(
@@ -54,7 +70,7 @@ def run_check(
         result = search.told(error) or search.stopped()
     if result.status is Status.FAIL:
         del search
-        memory.give_back()
+        give_memory_back()
     return Result(**{**vars(result), "seconds": round(time.perf_counter() - started, 4)})
 
 
@@ -104,4 +120,48 @@ def _skipped_by_prerequisites(row: CheckRun, finished: Mapping[str, Status]) -> 
     for slug in row.check.requirement.prerequisites:
         if finished.get(f"{slug}[{row.dtype}-{row.device}]") in BLOCKING:
             return row.result(Status.BLOCKED, blocked_by=slug, message=f"rests on {slug}, which does not hold")
+    return None
+
+
+def give_memory_back() -> None:
+    """Where the process has grown: collect what only cycles hold, and return to the system what the C library keeps.
+
+    A row that fails may leave hundreds of megabytes: the frames of its errors, and the pages between what stays, which
+    glibc does not return by itself. Where the system does not tell how large the process is, nothing is done.
+    """
+    global _memory_left
+    now = resident_bytes()
+    _memory_left = min(_memory_left, now)
+    if now - _memory_left < _GROWN_BYTES:
+        return
+    gc.collect()
+    with contextlib.suppress(AttributeError, OSError):  # another C library has no such function
+        ctypes.CDLL(None).malloc_trim(0)
+    _memory_left = resident_bytes()
+
+
+def resident_bytes() -> int:
+    """Bytes of this process that are in memory; 0 where nothing tells."""
+    try:
+        return int(_MEMORY_STATISTICS.read_text().split()[1]) * resource.getpagesize()
+    except OSError:
+        return 0
+
+
+def reproduces(script: str) -> str | None:
+    """Run a counterexample's script; return its final message where it still finds the violation, else None.
+
+    It runs in this process, and leaves PyTorch's default dtype and generator as they were.
+    """
+    default, drawn = torch.get_default_dtype(), torch.get_rng_state()
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            exec(compile(script, "stored counterexample", "exec"), {"__name__": "__main__"})
+    except SystemExit as end:
+        return None if end.code in (0, None) else str(end.code)
+    except Exception as error:
+        return f"raised {type(error).__name__}: {error}"
+    finally:
+        torch.set_default_dtype(default)
+        torch.set_rng_state(drawn)
     return None

@@ -10,9 +10,9 @@ from typing import Protocol
 import torch
 
 from veriformer.verify.engine import probe, remote
+from veriformer.verify.engine.arguments import LOCAL, ExecutionError
 from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.look import Look
-from veriformer.verify.engine.place import LOCAL, ExecutionError
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.results import Result, Results
 from veriformer.workers.processes import prepare

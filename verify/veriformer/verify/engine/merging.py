@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from veriformer.verify.engine import extent, parts, shards
+from veriformer.verify.engine import extent, parts
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.results import Results, Shard
 from veriformer.verify.targets.files import sources
@@ -18,7 +18,7 @@ def shard_of(plan: Plan, number: int, of: int, seconds: Mapping[str, float]) -> 
     groups: dict[str, list[tuple[str, float]]] = {}
     for row in plan.every_row():
         groups.setdefault(row.group, []).append((row.key, row.check.effort))
-    mine = shards.split(shards.costs(groups, seconds), of)[number - 1]
+    mine = parts.split(parts.costs(groups, seconds), of)[number - 1]
     rows = tuple(key for group in mine for key, _ in groups[group])
     shard = Shard(number=number, of=of, plan=plan.request(), rows=rows, versions=versions_of(plan.target))
     return replace(plan, part=rows), shard

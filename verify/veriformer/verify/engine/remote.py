@@ -14,9 +14,15 @@ from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.look import LOADING_S, Look
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.probe import Described
-from veriformer.verify.engine.run import INTERRUPTED, results_of, settle
+from veriformer.verify.engine.run import (
+    INTERRUPTED,
+    LEAST_S_OF_FINDINGS,
+    SHARE_OF_FINDINGS,
+    results_of,
+    settle,
+    store_findings,
+)
 from veriformer.verify.engine.runner import died
-from veriformer.verify.engine.stored_findings import LEAST_S, SHARE, store_findings
 from veriformer.verify.findings import everything
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.recognition.places import of_sender
@@ -229,7 +235,7 @@ def _look_into(
     if rows:
         with place.controller(place.session(plan, "Findings")) as side:
             threads = sum(one["threads"] for one in side.resources)
-            seconds = max(LEAST_S, SHARE * duration_s * threads / len(rows))
+            seconds = max(LEAST_S_OF_FINDINGS, SHARE_OF_FINDINGS * duration_s * threads / len(rows))
             resources = demand(plan, side.resources)
             items = [Item(name=operation, limit_s=_WAIT * seconds, resources=resources) for operation in rows]
             said = {

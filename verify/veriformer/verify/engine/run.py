@@ -1,4 +1,4 @@
-"""A whole run in this process: from a plan to Results."""
+"""A whole run in this process: from a plan to Results, with the findings in them."""
 
 from __future__ import annotations
 
@@ -20,15 +20,21 @@ from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.probe import Described
 from veriformer.verify.engine.profiles import PROFILES
 from veriformer.verify.engine.runner import Runner
-from veriformer.verify.engine.stored_findings import LEAST_S, SHARE, store_findings
 from veriformer.verify.findings import everything
 from veriformer.verify.results import Result, Results, Status
+from veriformer.verify.results.domain import Domain
 from veriformer.verify.results.finding import Finding
 from veriformer.verify.targets.loading import load, wrap
 from veriformer.verify.targets.target import Target
 
 INTERRUPTED = "interrupted"
 """Why a run was stopped, where the person did it."""
+
+SHARE_OF_FINDINGS = 0.5
+"""Of the time of the rows, the most that findings may take beside it."""
+
+LEAST_S_OF_FINDINGS = 30.0
+"""Time that findings may take however short the run was."""
 
 
 def _silent(result: Result) -> None:
@@ -105,7 +111,7 @@ def check(
         run_here(replace(plan, finished=tuple(journal.results())), plan.within(target), journal, _silent)
         found = results_of(plan, described, journal, started, clock)
     told: dict[str, list[Finding]] = {}
-    seconds = max(LEAST_S, SHARE * found.duration_s)
+    seconds = max(LEAST_S_OF_FINDINGS, SHARE_OF_FINDINGS * found.duration_s)
     everything.inquire(everything.by_operation(found.results), plan.within(target), seed, seconds, told.__setitem__)
     store_findings(found, told)
     return found
@@ -159,3 +165,26 @@ def results_of(plan: Plan, described: Described, journal: Journal, started: date
         domain=extent.domains_of(plan, found, extent.together([described.seen, journal.seen()])),
         results=found,
     )
+
+
+def store_findings(found: Results, told: everything.Told) -> None:
+    """Put the findings into the results, and into every row the one that explains it; rows of operations whose causes
+    were not looked for are told by requirement."""
+    found.domain = _narrowed(found)
+    where = found.implementation.get("where", {})
+    found.findings = [
+        replace(one, where=next((where[name] for name in one.operation.split(", ") if name in where), None))
+        for one in everything.gathered(found, told)
+    ]
+    found.results = everything.with_findings(found.results, found.findings, found.weighs)
+
+
+def _narrowed(found: Results) -> dict[str, Domain]:
+    """Return the domains without what rows found to be refused."""
+    domains = dict(found.domain)
+    for row in found.results:
+        known = domains.get(row.operation)
+        if row.refused and known is not None:
+            provided = tuple(name for name in known.provided if name not in row.refused)
+            domains[row.operation] = replace(known, provided=provided, refused={**row.refused, **known.refused})
+    return domains

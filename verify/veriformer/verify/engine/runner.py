@@ -1,24 +1,36 @@
-"""Row runner of a worker process."""
+"""Row runner of a worker process.
+
+A violation that is a known convention, consistently followed, is told with the claim under which it would be none;
+nothing is excused by it: the row stays a violation until the target carries the claim, and is then judged by it.
+Requirements of lesser weight, and calls refused by code that was not written for the contract, are reported as advice,
+which violates and blocks nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 import torch
 
 from veriformer.spec.requirement import Weight
-from veriformer.verify.engine.advice import as_advice
+from veriformer.verify.catalogue.selection import checks
 from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.extent import Seen, seen_of
 from veriformer.verify.engine.plan import Plan
-from veriformer.verify.engine.suggestion import suggested
+from veriformer.verify.engine.profiles import PROFILES, Profile
 from veriformer.verify.judging import global_state, isolation
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.results import Result, Status
+from veriformer.verify.targets.claims import KNOWN_CONVENTIONS, Claims
 from veriformer.verify.targets.shipping import Shipped
 from veriformer.verify.targets.target import Target
 from veriformer.verify.targets.watch import OF_A_ROW
+
+_PROFILE_OF_CLAIMS = replace(PROFILES["quick"], shrinks=0)
+_FOLLOWED = (Status.PASS, Status.DEVIATION)
+
+_RAISED = "raised "
 
 
 def confine(plan: Plan) -> None:
@@ -83,3 +95,57 @@ def died(row: CheckRun, seconds: float, timeout_s: float) -> Result:
     if seconds >= 2 * timeout_s:
         return row.result(Status.TIMEOUT, message=f"still running after {2 * timeout_s:g} s; its process was ended")
     return row.result(Status.CRASH, message="the process that ran this row ended with it")
+
+
+def suggested(row: CheckRun, target: Target, result: Result, seed: str) -> Result:
+    """The result, with the claim that would settle it where it failed and there is one.
+
+    target: that of the row, whose claims say which conventions its examples have asked for. A claim is tried on at
+    least twice as many examples as it took to fail: fewer may hold without it as well.
+    """
+    if result.status is not Status.FAIL:
+        return result
+    profile = replace(_PROFILE_OF_CLAIMS, examples=max(_PROFILE_OF_CLAIMS.examples, 2 * result.examples))
+    for convention, value in _alternatives(target):
+        claims = target.claims.claiming(convention, value)
+        if all(
+            _run_under_claims(one, target, claims, profile, seed).status in _FOLLOWED
+            for one in (row, *_about(convention, row))
+        ):
+            message = result.message
+            if convention in target.claims.conventions:  # a claim that is false is at fault, apart from the operation
+                claimed = target.claims.convention(convention)
+                message = f"CLAIMS say {convention} = {claimed!r}, and {value!r} is what is followed: {message}"
+            return replace(result, message=message, suggestion={"convention": convention, "value": value})
+    return result
+
+
+def _alternatives(target: Target) -> Iterator[tuple[str, str]]:
+    """Yield the other values of each convention that was asked for."""
+    for convention in sorted(target.claims.asked):
+        held = target.claims.convention(convention)
+        yield from ((convention, value) for value in KNOWN_CONVENTIONS[convention] if value != held)
+
+
+def _about(convention: str, row: CheckRun) -> Iterator[CheckRun]:
+    """The rows that are about this convention of the same operation: one lucky row says nothing of it."""
+    for check in checks():
+        if check.convention == convention and check.operation == row.check.operation and check != row.check:
+            yield CheckRun(check, row.dtype if row.dtype in check.dtypes else check.dtypes[0], row.device)
+
+
+def _run_under_claims(row: CheckRun, target: Target, claims: Claims, profile: Profile, seed: str) -> Result:
+    return run_check(row, replace(target, claims=claims), profile, seed, {})
+
+
+def as_advice(result: Result, *, recognised: bool = False, fail_on: Weight = Weight.FRAGILE) -> Result:
+    """The result of a run that is not strict. A process that ended is no advice, whatever it was asked for.
+
+    fail_on: the least weight that violates. recognised: whether the code was not written for the contract. How it is
+    called is then a guess of ours: an exception says that it is not called so, and nothing of what it computes; where
+    it follows no rule, the finding that explains it makes a failure of it again.
+    """
+    unmet = result.status in (Status.FAIL, Status.TIMEOUT)
+    lesser = result.weight is not None and not Weight(result.weight).at_least(fail_on)
+    refused = recognised and result.status is Status.FAIL and str(result.message).startswith(_RAISED)
+    return replace(result, status=Status.ADVICE) if unmet and (lesser or refused) else result

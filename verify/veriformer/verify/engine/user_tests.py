@@ -15,12 +15,12 @@ from veriformer.spec.requirement import Weight
 from veriformer.verify.catalogue.selection import select
 from veriformer.verify.contract import dtypes
 from veriformer.verify.engine import waivers
-from veriformer.verify.engine.advice import as_advice
 from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.probing import domains
 from veriformer.verify.engine.profiles import PROFILES
 from veriformer.verify.engine.run import loaded
+from veriformer.verify.engine.runner import as_advice
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.judging.row import plan as rows_of
 from veriformer.verify.recognition.places import Place, places

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from veriformer.verify.engine import parts, shards
+from veriformer.verify.engine import parts
 from veriformer.verify.mutants.cell import Cell
 from veriformer.verify.mutants.matrix import MATRIX_PROFILE, SCHEMA_NAME, KillMatrix, Member, validate
 from veriformer.verify.mutants.mutation_run import EVERYONE, generic
@@ -38,7 +38,7 @@ class Wanted:
     def part(self, number: int, of: int, seconds: Mapping[str, float]) -> Shard:
         """Return part ``number`` of ``of``; seconds: of an earlier run by member, to balance the parts."""
         groups = {name: [(name, 1.0)] for name in self.names()}
-        rows = tuple(shards.split(shards.costs(groups, seconds), of)[number - 1])
+        rows = tuple(parts.split(parts.costs(groups, seconds), of)[number - 1])
         plan = {"select": list(self.select), "seed": self.seed, "shrink": self.shrink}
         return Shard(number=number, of=of, plan=plan, rows=rows, versions=versions())
 

@@ -33,11 +33,10 @@ from hypothesis.database import (
 from hypothesis.errors import Unsatisfiable
 
 from veriformer.verify.contract.features import present
-from veriformer.verify.engine.advice import as_advice
 from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.profiles import Profile
-from veriformer.verify.engine.runner import confine, loaded
+from veriformer.verify.engine.runner import as_advice, confine, loaded
 from veriformer.verify.engine.search import Search
 from veriformer.verify.examples import EXAMPLES_PER_SEED, prepared, without_constants
 from veriformer.verify.judging.row import CheckRun
