@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from tests.source_texts import read_pins
 from veriformer.spec.requirement import Weight
 from veriformer.verify import bind, check
-from veriformer.verify.findings import ignored
+from veriformer.verify.findings import diagnosis
 from veriformer.verify.findings.calls import Case
 from veriformer.verify.findings.condition import Condition
 from veriformer.verify.findings.witness import STEPWISE
@@ -45,11 +45,11 @@ def test_nan_behind_a_mask_is_no_mask_that_is_ignored(monkeypatch: pytest.Monkey
     row, target = cast(CheckRun, None), cast(Target, SimpleNamespace(implementation=None))
     call = Recorded("y", "multi_head_attention", (), {"attention_mask": torch.tensor([[False, True]])})
     right = {"result 0": Reference(np.array([1.0, 2.0]), np.array([0.1, 0.1]))}
-    monkeypatch.setattr(ignored, "references", lambda *_: None)  # the spec has nothing for NaN that is not hidden
+    monkeypatch.setattr(diagnosis, "references", lambda *_: None)  # the spec has nothing for NaN that is not hidden
     for given, told in ((np.array([np.nan, 2.0]), None), (np.array([np.nan, 5.0]), "attention_mask is ignored")):
         case = Case(row, call, {"result 0": given}, right)
-        monkeypatch.setattr(ignored, "outcome", lambda *_, given=given: {"result 0": given})
-        found = ignored.ignored_option(Condition("multi_head_attention"), [case], [], target)
+        monkeypatch.setattr(diagnosis, "outcome", lambda *_, given=given: {"result 0": given})
+        found = diagnosis.ignored_option(Condition("multi_head_attention"), [case], [], target)
         assert (found and found.what) == told
 
 

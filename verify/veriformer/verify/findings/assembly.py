@@ -5,20 +5,24 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
 
 from veriformer.spec.requirement import Weight
-from veriformer.spec.requirements import REQUIREMENTS
+from veriformer.spec.requirements import REQUIREMENTS, requirement
+from veriformer.verify.contract.features import GRADIENTS, present
 from veriformer.verify.contract.features.attention import NOTHING_SEEN
-from veriformer.verify.findings import remedy
 from veriformer.verify.findings.causes import Cause
+from veriformer.verify.findings.condition import Condition
 from veriformer.verify.findings.diagnosis import Diagnosis
 from veriformer.verify.findings.evidence import Example
 from veriformer.verify.findings.overflow import WORDS, overflows
-from veriformer.verify.findings.sentence import sentence
-from veriformer.verify.findings.shown import shown as chosen
+from veriformer.verify.findings.sentence import PURE, STEADY, WIDER, describe_remedy, sentence, telling
+from veriformer.verify.findings.sharing import first_words
 from veriformer.verify.findings.signature import Failing
 from veriformer.verify.judging.repetition import comes_and_goes
-from veriformer.verify.results import Result, Status
+from veriformer.verify.results import Counterexample, Result, Status
 from veriformer.verify.results.finding import Finding
 from veriformer.verify.targets.claims import KNOWN_CONVENTIONS
 
@@ -75,7 +79,7 @@ class Known:
         if not cause.confirmed and self.diagnosis is None:
             return None
         if comes_and_goes([str(result.message) for result in results]):
-            return remedy.PURE
+            return PURE
         suggestion = None if cause.signature.kind is Failing.NOT_FINITE else _suggestion(results)
         if self.diagnosis is None and suggestion is not None and "convention" in suggestion:
             name = suggestion["convention"]
@@ -83,15 +87,15 @@ class Known:
         if self.diagnosis is not None:
             return self.diagnosis.fix
         if self.lost or self.in_float32:
-            return _FULLER if self.in_float32 else remedy.WIDER if self.lost == WORDS else remedy.STEADY
+            return _FULLER if self.in_float32 else WIDER if self.lost == WORDS else STEADY
         scaled = f"take the factor out: {self.factor}" if self.factor else None
-        return scaled or remedy.describe_remedy(cause, message, slug)
+        return scaled or describe_remedy(cause, message, slug)
 
 
 def finding(cause: Cause, known: Known, results: Sequence[Result]) -> Finding:
     """The finding of a cause that explains these failing rows."""
     weight = known.weight(cause, results)
-    shown = chosen(cause, results, ordinary=weight in _OF_ORDINARY_CALLS)
+    shown = _shown(cause, results, ordinary=weight in _OF_ORDINARY_CALLS)
     slugs = tuple(dict.fromkeys(_telling_first(shown.requirement, results)))
     told = cause  # what is not true of the call that is shown is not said
     if not shown.meets:
@@ -206,3 +210,94 @@ def _convention(suggestion: Mapping[str, str] | None) -> str | None:
 def _telling_first(first: str, results: Sequence[Result]) -> list[str]:
     slugs = [result.requirement for result in results]
     return ([first] if first in slugs else []) + slugs
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """Message and counterexample that a finding shows, from one row: a call in one format says nothing of another's
+    result.
+
+    meets: whether the call meets the finding's condition.
+    """
+
+    message: str
+    requirement: str
+    counterexample: Counterexample | None = None
+    meets: bool = True
+
+    @property
+    def size(self) -> int:
+        """Number of scalars in its calls."""
+        return 0 if self.counterexample is None else self.counterexample.scalars or 0
+
+    @property
+    def unusual(self) -> bool:
+        """Return whether a call of it is known not to be ordinary."""
+        return self.counterexample is not None and self.counterexample.ordinary is False
+
+
+def _shown(cause: Cause, results: Sequence[Result], *, ordinary: bool) -> _Shown:
+    """Return the smallest call that meets the condition and failed as the telling example did.
+
+    It is that of a row, made small as it was, or an example as it was drawn. What a graver requirement asks is shown
+    before what a lesser one does; ordinary calls come before all others where a finding is about them.
+    """
+    example = telling(cause)
+    alike = first_words(example.message)
+    return min(
+        [*_made_small(cause.condition, results), *_drawn(cause)],
+        key=lambda one: (
+            ordinary and one.unusual,
+            not one.meets,
+            first_words(one.message) != alike,
+            requirement(one.requirement).weight.advice,
+            one.size,
+        ),
+        default=_Shown(example.message, example.row.check.requirement.slug),
+    )
+
+
+def _made_small(condition: Condition, results: Sequence[Result]) -> list[_Shown]:
+    """Return the counterexamples of rows that were made small."""
+    return [
+        _Shown(str(one.message), one.requirement, one.counterexample, _meets(condition, one, one.counterexample))
+        for one in results
+        if one.counterexample and one.counterexample.scalars is not None
+    ]
+
+
+def _drawn(cause: Cause) -> list[_Shown]:
+    """Return the telling example as it was drawn, and the smallest that failed alike under the condition."""
+    example = telling(cause)
+    alike = [one for one in cause.explained if one.signature == example.signature and one.shown]
+    met = [one for one in alike if cause.condition.met(one.calls)]
+    smallest = min(met, key=lambda one: one.size, default=None)
+    chosen = [one for one in (example, smallest) if one is not None and one.shown]
+    return [
+        _Shown(one.message, one.row.check.requirement.slug, one.shown(), cause.condition.met(one.calls))
+        for one in {id(one): one for one in chosen}.values()
+        if one.shown
+    ]
+
+
+def _meets(condition: Condition, result: Result, example: Counterexample) -> bool:
+    """Return whether the call of a row has the features of a condition, as far as its record tells."""
+    if not condition.names:
+        return True
+    arguments = {name: _value(value) for name, value in example.arguments.items()}
+    return condition.met((present(result.operation, arguments, dtype=result.dtype) | {GRADIENTS},))
+
+
+def _value(recorded: Any) -> Any:
+    """Return an argument from its record; strides are not in it."""
+    if isinstance(recorded, dict) and {"dtype", "shape", "values"} <= recorded.keys():
+        values = torch.tensor(_numbers(recorded["values"]), dtype=getattr(torch, recorded["dtype"]))
+        return values.reshape(recorded["shape"])
+    return [_value(item) for item in recorded] if isinstance(recorded, list) else recorded
+
+
+def _numbers(values: Any) -> Any:
+    """Return nested lists of numbers in which NaN and infinities are words, as in JSON, as numbers."""
+    if isinstance(values, list):
+        return [_numbers(value) for value in values]
+    return float(values) if isinstance(values, str) else values

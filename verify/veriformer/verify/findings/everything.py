@@ -1,29 +1,36 @@
-"""The findings of a run: every operation's, refusals in one, in the order in which people read them."""
+"""The findings of a run: every operation's, refusals in one, in the order in which people read them.
+
+Findings of what was measured and not judged are among them; findings that say the same, or show the same call with the
+same result, become one.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from veriformer.spec.requirement import Weight
+from veriformer.verify.contract import dtypes
 from veriformer.verify.findings.assembly import ranked
 from veriformer.verify.findings.inquiry import Inquiry
-from veriformer.verify.findings.measured import changes, imprecise
-from veriformer.verify.findings.merging import merged
 from veriformer.verify.findings.overflow import told_once
 from veriformer.verify.findings.parts import put_together
 from veriformer.verify.findings.plain import is_refusal, plain, refusals
+from veriformer.verify.findings.sharing import first_words
 from veriformer.verify.results import VIOLATIONS, Result, Results, Status
+from veriformer.verify.results.domain import Domain
 from veriformer.verify.results.finding import Finding
 from veriformer.verify.targets.target import Target
 
 ByOperation = Mapping[str, Sequence[Result]]
 Told = Mapping[str, Sequence[Finding]]
 
-
 LEAST_S = 4.0
 """Processor seconds that an operation has in any case: one row among many is a finding like others."""
+
+_BY_WEIGHT = list(Weight)
 
 
 def unmet(results: Sequence[Result]) -> list[Result]:
@@ -63,7 +70,7 @@ def gathered(run: Results, found: Told) -> list[Finding]:
     rows = by_operation(run.results)
     untold = [result for operation, mine in rows.items() if operation not in found for result in mine]
     refused = [result for result in unmet(run.results) if is_refusal(result)]
-    measured = [*changes(run.global_state), *imprecise(run.domain)]
+    measured = [*_changes_of_state(run.global_state), *_imprecise(run.domain)]
     told = merged([*(one for some in found.values() for one in some), *plain(untold)])
     of_rows = told_once(put_together(told))
     return ranked([*of_rows, *measured, *refusals(refused)])
@@ -88,3 +95,73 @@ def _explained(result: Result, finding: Finding, weighs: Callable[[Weight], bool
     elif status is Status.FAIL and finding.weight.advice and not weighs(finding.weight):
         status = Status.ADVICE
     return replace(result, finding=finding.id, status=status)
+
+
+def _imprecise(domain: Mapping[str, Domain]) -> Iterator[Finding]:
+    """Yield a finding for each format coarser than its input in which an operation computes."""
+    for operation, known in domain.items():
+        for computed in dict.fromkeys(known.precision.values()):
+            given = tuple(name for name, coarser in known.precision.items() if coarser == computed)
+            what = f"computed in {_full_name(computed)} for {' and '.join(map(_full_name, given))} input"
+            yield _measured(operation, what, "compute in the format of the input", Weight.IMPRECISE, given)
+
+
+def _changes_of_state(global_state: Mapping[str, Sequence[str]]) -> Iterator[Finding]:
+    """Yield a finding for each operation, or for the loading of the target, that changes the process's global state."""
+    for operation, changed in global_state.items():
+        if changed:
+            what = f"changes global state: {', '.join(changed)}"
+            yield _measured(operation, what, "leave it as it was found, or put it back before returning", Weight.WRONG)
+
+
+def _full_name(dtype: str) -> str:
+    return str(dtypes.TORCH[dtype]).removeprefix("torch.")
+
+
+def _measured(operation: str, what: str, fix: str, weight: Weight, given: tuple[str, ...] = ()) -> Finding:
+    identifier = hashlib.sha256(f"{operation}|{what}".encode()).hexdigest()[:8]
+    told = f"{operation}: {what}"
+    return Finding(id=identifier, weight=weight, operation=operation, what=told, dtypes=given, confirmed=True, fix=fix)
+
+
+def merged(findings: Iterable[Finding]) -> list[Finding]:
+    """Return the findings, each that says or shows of its operation what a graver or earlier one does under that."""
+    groups: list[list[Finding]] = []
+    for one in sorted(findings, key=lambda one: _BY_WEIGHT.index(one.weight)):
+        group = next((group for group in groups if _of_one_fault(group[0], one)), None)
+        groups.append([one]) if group is None else group.append(one)
+    return [_first_of(group) for group in groups]
+
+
+def _of_one_fault(one: Finding, other: Finding) -> bool:
+    """Return whether two findings are of one fault."""
+    if one.operation != other.operation or one.weight.advice != other.weight.advice:
+        return False
+    return one.what == other.what or _shows_one_call(one, other)
+
+
+def _shows_one_call(one: Finding, other: Finding) -> bool:
+    """Return whether two findings show one call with one result."""
+    a, b = one.counterexample, other.counterexample
+    if not a or not b or not a["arguments"] or first_words(one.message) != first_words(other.message):
+        return False
+    return all(repr(a.get(key)) == repr(b.get(key)) for key in ("arguments", "observed", "exact"))
+
+
+def _first_of(group: Sequence[Finding]) -> Finding:
+    first, *others = group
+    if not others:
+        return first
+    said = len({one.when for one in group}) == 1 or (first.when is not None and first.when in first.what)
+    return replace(
+        first,
+        when=first.when if said else None,
+        dtypes=_each_value(group, "dtypes"),
+        requirements=_each_value(group, "requirements"),
+        rows=_each_value(group, "rows"),
+        precedents=_each_value(group, "precedents"),
+    )
+
+
+def _each_value(group: Sequence[Finding], name: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(value for one in group for value in getattr(one, name)))

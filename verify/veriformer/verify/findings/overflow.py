@@ -10,7 +10,7 @@ from dataclasses import replace
 from veriformer.spec.requirement import Weight
 from veriformer.verify.contract import dtypes
 from veriformer.verify.findings.evidence import Example
-from veriformer.verify.findings.remedy import WIDER
+from veriformer.verify.findings.sentence import WIDER
 from veriformer.verify.findings.signature import Failing
 from veriformer.verify.results.finding import Finding, likewise
 
