@@ -12,8 +12,7 @@ import pytest
 from tests.made_results import HOSTILE, failing, finding, results, row, several
 from veriformer.spec.requirement import Weight
 from veriformer.spec.requirements import REQUIREMENTS
-from veriformer.verify.presentation.annotations import workflow_commands
-from veriformer.verify.presentation.located import locate_findings
+from veriformer.verify.presentation.located import locate_findings, workflow_commands
 from veriformer.verify.presentation.sarif import sarif, write_sarif
 from veriformer.verify.results import Results, Status
 

@@ -1,4 +1,7 @@
-"""The findings of a run as reviews of code show them: a level, a rule, a place in a file and what is wrong there."""
+"""The findings of a run as reviews of code show them: a level, a rule, a place in a file and what is wrong there.
+
+As workflow commands of GitHub Actions they are shown at their lines in the changes of a pull request.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,9 @@ from veriformer.verify.results.finding import Finding
 from veriformer.verify.results.words import facts, title
 
 ERROR, WARNING, NOTE = "error", "warning", "note"
+
+IN_GITHUB = "GITHUB_ACTIONS"
+"""The variable that is ``true`` where GitHub Actions reads what a command prints."""
 
 
 @dataclass(frozen=True)
@@ -69,3 +75,23 @@ def _in_repository(file: str) -> str:
     root = Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd())
     path = Path.cwd() / file
     return (path.relative_to(root) if path.is_relative_to(root) else path).as_posix()
+
+
+def workflow_commands(run: Results) -> Iterator[str]:
+    """Give one workflow command for each finding."""
+    for one in locate_findings(run):
+        yield f"::{'notice' if one.level == NOTE else one.level} {_properties_of(one)}::{_escaped(one.said)}"
+
+
+def _properties_of(one: Located) -> str:
+    place = {} if one.file is None else {"file": one.file, "line": str(one.line)}
+    named = {**place, "title": f"veriformer: {one.rule}"}
+    return ",".join(f"{name}={_escaped_property(value)}" for name, value in named.items())
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _escaped_property(text: str) -> str:
+    return _escaped(text).replace(":", "%3A").replace(",", "%2C")
