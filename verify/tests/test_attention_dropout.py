@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from veriformer.verify.judging.copies import array
+from veriformer.verify.judging.arguments import array
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.operations.attention.attention.dropout import _underflowed
 from veriformer.verify.targets.loading import load

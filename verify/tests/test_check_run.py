@@ -18,7 +18,7 @@ from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.profiles import PROFILES
 from veriformer.verify.engine.search import MAX_DRAW_FACTOR, Search
 from veriformer.verify.judging.check import Check
-from veriformer.verify.judging.interruption import RowTimeout
+from veriformer.verify.judging.exceptions import RowTimeout
 from veriformer.verify.judging.judge import Reference, Violation
 from veriformer.verify.judging.row import CheckRun, plan
 from veriformer.verify.judging.trial import Trial

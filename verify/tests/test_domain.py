@@ -17,7 +17,7 @@ from veriformer.verify.contract import dtypes
 from veriformer.verify.domain.inference import Probed, refused
 from veriformer.verify.domain.probe import NO_GRAPH, Probe, probe_operation
 from veriformer.verify.engine.probe import probe
-from veriformer.verify.judging.interruption import RowTimeout
+from veriformer.verify.judging.exceptions import RowTimeout
 from veriformer.verify.operations.registry import OPERATIONS
 from veriformer.verify.results.domain import Domain
 from veriformer.verify.results.record import Results

@@ -21,7 +21,7 @@ from veriformer.verify.contract.signatures import POSITIONAL
 from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.profiles import PROFILES
 from veriformer.verify.examples import prepared
-from veriformer.verify.judging.copies import fresh
+from veriformer.verify.judging.arguments import fresh
 from veriformer.verify.judging.coverage import Coverage
 from veriformer.verify.judging.row import plan
 from veriformer.verify.judging.trial import BUDGET as OF_A_CALL

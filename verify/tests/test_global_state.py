@@ -19,8 +19,8 @@ import torch
 
 from tests.test_engine import verify
 from veriformer.verify import check, load
+from veriformer.verify.judging.exceptions import RowTimeout
 from veriformer.verify.judging.global_state import OF_CALLS, OF_ROWS, guarded
-from veriformer.verify.judging.interruption import RowTimeout
 
 pytestmark = pytest.mark.usefixtures("warm")
 CHANGING = Path(__file__).parent / "changing.py"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from veriformer.verify.judging.copies import array
+from veriformer.verify.judging.arguments import array
 from veriformer.verify.judging.judge import (
     HarnessError,
     Reference,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from veriformer.verify.judging.running_error import running_error
+from veriformer.verify.judging.arithmetic import running_error
 from veriformer.verify.operations.optimization.optimizer_formulas import sgd_momentum
 
 

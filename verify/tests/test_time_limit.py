@@ -12,7 +12,7 @@ import pytest
 
 from veriformer.verify.examples import prepared, without_constants
 from veriformer.verify.judging import isolation
-from veriformer.verify.judging.interruption import Interrupted, RowTimeout
+from veriformer.verify.judging.exceptions import Interrupted, RowTimeout
 from veriformer.workers import stopwatch
 
 LIMIT_S = 0.05

@@ -39,8 +39,8 @@ from veriformer.verify.findings.inquiry import Inquiry
 from veriformer.verify.findings.survey import survey
 from veriformer.verify.findings.wider import COARSER
 from veriformer.verify.findings.witness import STEPWISE
+from veriformer.verify.judging.arithmetic import TorchArithmetic
 from veriformer.verify.judging.row import CheckRun
-from veriformer.verify.judging.torch_arithmetic import TorchArithmetic
 from veriformer.verify.results import Results, Status
 from veriformer.verify.results.finding import Finding
 from veriformer.verify.targets.loading import wrap

@@ -16,7 +16,7 @@ from hypothesis.database import ExampleDatabase
 from hypothesis.errors import UnsatisfiedAssumption
 from hypothesis.internal.conjecture.providers import HypothesisProvider
 
-from veriformer.verify.judging.interruption import ending
+from veriformer.verify.judging.exceptions import ending
 from veriformer.verify.strategies import seeds
 
 EXAMPLES_PER_SEED = 9

@@ -13,7 +13,7 @@ import torch
 from veriformer.spec.arithmetic import Float
 from veriformer.verify.contract.signatures import OPTIONAL
 from veriformer.verify.domain.sample import Sample, all_fit
-from veriformer.verify.judging.copies import array
+from veriformer.verify.judging.arguments import array
 from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.outcome import Outcome
 from veriformer.verify.judging.trial import Arguments, Trial

@@ -23,12 +23,11 @@ from veriformer.verify.domain.precision import COARSER, computed_in
 from veriformer.verify.domain.sample import Sample
 from veriformer.verify.examples import EXAMPLES_PER_SEED, prepared, without_constants
 from veriformer.verify.judging import isolation
-from veriformer.verify.judging.completion import completed, without
-from veriformer.verify.judging.interruption import Ended, RowTimeout
+from veriformer.verify.judging.arguments import completed, without
+from veriformer.verify.judging.exceptions import Ended, RowTimeout, code_of
 from veriformer.verify.judging.judge import Violation
 from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.outcome import Outcome
-from veriformer.verify.judging.raising import code_of
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.layouts import laid_out
 from veriformer.verify.results.domain import Domain

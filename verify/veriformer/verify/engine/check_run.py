@@ -20,7 +20,7 @@ import torch
 from veriformer.verify.engine.profiles import Profile
 from veriformer.verify.engine.search import Search
 from veriformer.verify.judging import global_state, isolation
-from veriformer.verify.judging.interruption import RowTimeout
+from veriformer.verify.judging.exceptions import RowTimeout
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.results import BLOCKING, Counterexample, Result, Status
 from veriformer.verify.targets.target import Target

@@ -16,9 +16,8 @@ from veriformer.verify.examples import EXAMPLES_PER_SEED, number, prepared, with
 from veriformer.verify.findings.refused import Sizes, size_rule, sizes
 from veriformer.verify.findings.signature import signature
 from veriformer.verify.judging.counterexample import counterexample, ordinary, size
-from veriformer.verify.judging.interruption import Ended, Interrupted
+from veriformer.verify.judging.exceptions import Ended, Interrupted, told
 from veriformer.verify.judging.judge import RunStatistics, Violation
-from veriformer.verify.judging.raising import told
 from veriformer.verify.judging.repetition import unrepeatable
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.judging.trial import NOT_OFFERED, Trial

@@ -24,7 +24,7 @@ from veriformer.spec.arithmetic import FORMATS, Float, Format
 from veriformer.verify.contract import dtypes
 from veriformer.verify.families.accuracy_limits import by_chance, measured
 from veriformer.verify.families.bias import bias
-from veriformer.verify.judging.copies import array
+from veriformer.verify.judging.arguments import array
 from veriformer.verify.judging.judge import Floats, Reference, RunStatistics, SignedErrors, SquaredError, Violation
 from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial

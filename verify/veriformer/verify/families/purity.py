@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 import numpy as np
 
 from veriformer.verify.families.judged import JUDGED
-from veriformer.verify.judging.copies import fresh
+from veriformer.verify.judging.arguments import fresh
 from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.laws.agreement import agrees, gradients_agree

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from veriformer.verify.findings.evidence import Example
-from veriformer.verify.judging.copies import array
+from veriformer.verify.judging.arguments import array
 from veriformer.verify.judging.judge import Floats, Reference, ratios
 from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.row import CheckRun

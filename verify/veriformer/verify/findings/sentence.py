@@ -10,7 +10,7 @@ from veriformer.spec.requirements import requirement
 from veriformer.verify.findings.causes import SELDOM, Cause
 from veriformer.verify.findings.evidence import Example
 from veriformer.verify.findings.signature import Failing
-from veriformer.verify.judging.raising import place_in
+from veriformer.verify.judging.exceptions import place_in
 from veriformer.verify.results.finding import likewise
 
 _LONGEST = 110

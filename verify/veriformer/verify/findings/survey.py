@@ -26,7 +26,7 @@ from veriformer.verify.findings.evidence import Example, failing
 from veriformer.verify.findings.signature import gradients_in, signature
 from veriformer.verify.judging import global_state, isolation
 from veriformer.verify.judging.counterexample import counterexample, size
-from veriformer.verify.judging.interruption import Ended
+from veriformer.verify.judging.exceptions import Ended
 from veriformer.verify.judging.judge import Reference, RunStatistics, Violation, ratios
 from veriformer.verify.judging.outcome import Observation
 from veriformer.verify.judging.row import CheckRun

@@ -25,8 +25,8 @@ from veriformer.verify.findings.causes import Cause
 from veriformer.verify.findings.compositions import compositions
 from veriformer.verify.findings.evidence import Example
 from veriformer.verify.findings.survey import again
+from veriformer.verify.judging.arithmetic import TorchArithmetic
 from veriformer.verify.judging.op_info import Formula, OpInfo
-from veriformer.verify.judging.torch_arithmetic import TorchArithmetic
 from veriformer.verify.targets.loading import load
 from veriformer.verify.targets.target import Target
 

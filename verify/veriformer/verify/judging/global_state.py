@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from veriformer.verify.judging.interruption import RowTimeout
+from veriformer.verify.judging.exceptions import RowTimeout
 
 Tell = Callable[[str], None]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from veriformer.verify.judging.interruption import Interrupted, RowTimeout
+from veriformer.verify.judging.exceptions import Interrupted, RowTimeout
 from veriformer.workers.stopwatch import Stopwatch
 
 _MOMENT = 0.002

@@ -16,9 +16,9 @@ import torch
 
 from veriformer.spec.arithmetic import RunningError
 from veriformer.verify.contract import dtypes
+from veriformer.verify.judging.arithmetic import over_float64
 from veriformer.verify.judging.judge import Bools, Floats, Reference
 from veriformer.verify.judging.outcome import Observation, Outcome
-from veriformer.verify.judging.running_error import over_float64
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.targets.claims import Claims
 

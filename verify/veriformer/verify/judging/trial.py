@@ -28,11 +28,11 @@ from veriformer.verify.contract.refusals import TOGETHER
 from veriformer.verify.contract.signatures import OPTIONAL
 from veriformer.verify.forms.form import NotOffered
 from veriformer.verify.judging import global_state
+from veriformer.verify.judging.arguments import array, completed, fresh, lifted, plain
+from veriformer.verify.judging.arithmetic import over_float64, running_error
 from veriformer.verify.judging.backward import gradients
-from veriformer.verify.judging.completion import completed
-from veriformer.verify.judging.copies import array, fresh, lifted, plain
 from veriformer.verify.judging.coverage import Coverage
-from veriformer.verify.judging.interruption import Interrupted, RowTimeout
+from veriformer.verify.judging.exceptions import Interrupted, RowTimeout, told
 from veriformer.verify.judging.judge import (
     HarnessError,
     Reference,
@@ -41,8 +41,6 @@ from veriformer.verify.judging.judge import (
     assert_within_bound,
 )
 from veriformer.verify.judging.outcome import Observation, Outcome
-from veriformer.verify.judging.raising import told
-from veriformer.verify.judging.running_error import over_float64, running_error
 from veriformer.verify.results.foreign import message_of
 from veriformer.verify.scripts.drivers import DRIVERS
 from veriformer.verify.scripts.script import Recorded, naming

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from veriformer.verify.judging.copies import fresh
+from veriformer.verify.judging.arguments import fresh
 from veriformer.verify.judging.outcome import Outcome
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.scripts.script import literal

@@ -27,8 +27,7 @@ from veriformer.verify.domain.constants import Unadmitted, estimated, hidden, ne
 from veriformer.verify.domain.sample import Sample
 from veriformer.verify.examples import EXAMPLES_PER_SEED, prepared, without_constants
 from veriformer.verify.forms.form import Fit, NotOffered
-from veriformer.verify.judging.completion import completed
-from veriformer.verify.judging.copies import array
+from veriformer.verify.judging.arguments import array, completed
 from veriformer.verify.judging.judge import HarnessError, Reference, Undefined, Violation, ratios
 from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.outcome import Outcome

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from veriformer.verify.judging.arithmetic import over_float64
 from veriformer.verify.judging.outcome import Observation
-from veriformer.verify.judging.running_error import over_float64
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees
 from veriformer.verify.operations.generation.filters import draw_logits, undecided

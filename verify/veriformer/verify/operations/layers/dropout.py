@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from veriformer.spec.layers.dropout import dropout, dropout_vjp
-from veriformer.verify.judging.copies import array
+from veriformer.verify.judging.arguments import array
 from veriformer.verify.judging.op_info import InvalidCall, OpInfo
 from veriformer.verify.judging.outcome import Observation
 from veriformer.verify.judging.trial import Arguments, Trial

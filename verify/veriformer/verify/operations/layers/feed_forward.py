@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from veriformer.spec.layers.feed_forward import feed_forward, feed_forward_vjp
-from veriformer.verify.judging.copies import array
+from veriformer.verify.judging.arguments import array
 from veriformer.verify.judging.op_info import InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees, gradients_agree

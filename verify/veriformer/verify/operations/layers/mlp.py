@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from veriformer.spec.layers.mlp import mlp, mlp_vjp
-from veriformer.verify.judging.copies import array
+from veriformer.verify.judging.arguments import array
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.trial import Trial

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from veriformer.verify.judging.copies import fresh
+from veriformer.verify.judging.arguments import fresh
 from veriformer.verify.laws.family import check
 from veriformer.verify.operations.models.agreement import EFFORT, ModelExample, lengthened, model_property
 from veriformer.verify.operations.models.applies import always, has_mask, has_positions_or_mask

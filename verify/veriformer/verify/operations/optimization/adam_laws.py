@@ -9,11 +9,11 @@ import numpy as np
 import torch
 
 from veriformer.spec.arithmetic import RunningError
+from veriformer.verify.judging.arguments import array
+from veriformer.verify.judging.arithmetic import over_float64
 from veriformer.verify.judging.check import Check
-from veriformer.verify.judging.copies import array
 from veriformer.verify.judging.judge import Floats, Reference
 from veriformer.verify.judging.op_info import OpInfo
-from veriformer.verify.judging.running_error import over_float64
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.laws.agreement import agrees
 from veriformer.verify.laws.equality import between, constant, equal

@@ -12,11 +12,11 @@ import torch
 
 from veriformer.spec.arithmetic import RunningError
 from veriformer.verify.contract.dtypes import HALVES
+from veriformer.verify.judging.arithmetic import over_float64
 from veriformer.verify.judging.check import Check
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.outcome import Observation, Outcome
-from veriformer.verify.judging.running_error import over_float64
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees
 from veriformer.verify.laws.equality import equal

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 
 from veriformer.spec.scores.logsumexp import logsumexp, logsumexp_vjp
+from veriformer.verify.judging.arithmetic import over_float64
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.op_info import OpInfo
-from veriformer.verify.judging.running_error import over_float64
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.laws.equality import assert_not_constant, between
 from veriformer.verify.laws.family import check

@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import numpy as np
 import torch
 
-from veriformer.verify.judging.copies import array
+from veriformer.verify.judging.arguments import array
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees, gradients_agree

@@ -9,9 +9,9 @@ import torch
 
 from veriformer.spec.arithmetic import FORMATS
 from veriformer.verify.contract import dtypes
-from veriformer.verify.judging.copies import array
+from veriformer.verify.judging.arguments import array
+from veriformer.verify.judging.arithmetic import over_float64
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.running_error import over_float64
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees
 from veriformer.verify.laws.family import check

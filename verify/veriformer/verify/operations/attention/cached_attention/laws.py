@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from veriformer.verify.judging.copies import array
+from veriformer.verify.judging.arguments import array
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.laws.agreement import agrees
 from veriformer.verify.laws.family import check

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from veriformer.verify.judging.copies import array
+from veriformer.verify.judging.arguments import array
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.outcome import Observation, Outcome
 from veriformer.verify.judging.trial import Arguments, Trial

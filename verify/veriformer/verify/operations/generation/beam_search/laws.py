@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from veriformer.verify.judging.copies import fresh
+from veriformer.verify.judging.arguments import fresh
+from veriformer.verify.judging.arithmetic import over_float64
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.outcome import Observation, Outcome
-from veriformer.verify.judging.running_error import over_float64
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.equality import equal, finite
 from veriformer.verify.laws.family import check

@@ -10,7 +10,7 @@ import torch
 
 from veriformer.spec.generation.choices import ranks
 from veriformer.spec.scores.softmax import softmax
-from veriformer.verify.judging.running_error import over_float64
+from veriformer.verify.judging.arithmetic import over_float64
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.laws.family import check, settles_ties
 from veriformer.verify.operations.generation.filter_laws import (

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 
 from veriformer.spec.layers.mixture_of_experts import route
-from veriformer.verify.judging.copies import array
-from veriformer.verify.judging.running_error import over_float64
+from veriformer.verify.judging.arguments import array
+from veriformer.verify.judging.arithmetic import over_float64
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees
 from veriformer.verify.laws.equality import equal

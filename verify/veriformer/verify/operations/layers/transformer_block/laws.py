@@ -9,9 +9,9 @@ import numpy as np
 import torch
 
 from veriformer.spec.layers.layer_norm import layer_norm, layer_norm_vjp
+from veriformer.verify.judging.arithmetic import over_float64
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.outcome import Observation
-from veriformer.verify.judging.running_error import over_float64
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees
 from veriformer.verify.laws.equality import constant, difference, equal, finite

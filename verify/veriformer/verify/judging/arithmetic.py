@@ -1,7 +1,9 @@
-"""Arithmetic over PyTorch tensors: a formula evaluated step by step in a dtype, and differentiated by autograd."""
+"""Arithmetics in which formulas are evaluated: running errors over an oracle, in which references and bounds are computed,
+and PyTorch tensors of one dtype, which autograd differentiates."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -9,7 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from veriformer.spec.arithmetic import Float, RunningError
 from veriformer.spec.arithmetic.vocabulary import Arithmetic, Array, Axis
+from veriformer.verify.contract import dtypes
 
 
 def _over(axis: Axis, x: Tensor) -> tuple[int, ...]:
@@ -88,3 +92,15 @@ class TorchArithmetic(Arithmetic):
         index = torch.as_tensor(np.array(move(*places), dtype=np.int64))
         value: Any = torch.cat([part.reshape(-1) for part in parts])[index]
         return Array(self, value)
+
+
+@functools.cache
+def running_error(dtype: str) -> RunningError:
+    """Return the running-error arithmetic of a dtype over the exact oracle."""
+    return RunningError(dtypes.format_of(dtypes.TORCH[dtype]))
+
+
+@functools.cache
+def over_float64(dtype: str) -> RunningError:
+    """Return the running-error arithmetic of a dtype over float64: cheap; fp64 bounds are a bit wider."""
+    return RunningError(dtypes.format_of(dtypes.TORCH[dtype]), oracle=Float())
