@@ -23,8 +23,7 @@ from veriformer.verify.recognition.candidates import candidates
 from veriformer.verify.recognition.elsewhere import names_in, wrong_elsewhere
 from veriformer.verify.recognition.fitting import Fitting
 from veriformer.verify.recognition.nearest import OPERATION, Reading, choices_of
-from veriformer.verify.recognition.unread import unexplained, unread
-from veriformer.verify.recognition.unread_names import named_and_unread
+from veriformer.verify.recognition.unread import named_and_unread, unexplained, unread
 from veriformer.verify.targets.claims import KNOWN_CONVENTIONS
 
 SHARE = 0.1
