@@ -14,7 +14,7 @@ from veriformer.spec.requirement import Weight
 from veriformer.verify.catalogue.selection import checks
 from veriformer.verify.contract import dtypes
 from veriformer.verify.contract.features import feature
-from veriformer.verify.domain.edges import edges
+from veriformer.verify.domain.calls import edges
 from veriformer.verify.findings.assembly import Known, ranked, weight
 from veriformer.verify.findings.assembly import finding as assembled
 from veriformer.verify.findings.calls import around, furthest

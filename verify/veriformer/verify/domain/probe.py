@@ -15,12 +15,10 @@ from hypothesis.errors import HypothesisException, UnsatisfiedAssumption
 from veriformer.verify.contract.features import GRADIENTS, features, present
 from veriformer.verify.contract.refusals import AVOIDED
 from veriformer.verify.contract.signatures import POSITIONAL
+from veriformer.verify.domain.calls import climbed, edges
 from veriformer.verify.domain.constants import Unadmitted, estimated, hidden, nearest, with_smaller
-from veriformer.verify.domain.edges import edges
 from veriformer.verify.domain.inference import Probed, refused, unexplained
-from veriformer.verify.domain.ladder import climbed
-from veriformer.verify.domain.precision import COARSER, computed_in
-from veriformer.verify.domain.sample import Sample
+from veriformer.verify.domain.sample import COARSER, Sample, computed_in
 from veriformer.verify.examples import EXAMPLES_PER_SEED, prepared, without_constants
 from veriformer.verify.judging import isolation
 from veriformer.verify.judging.arguments import completed, without

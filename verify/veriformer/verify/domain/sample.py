@@ -1,4 +1,7 @@
-"""A call that was answered, and whether the answer is right by given constants in a given format."""
+"""A call that was answered, and whether the answer is right by given constants in a given format.
+
+By such calls a target computes in the format of its input, or in a coarser one that explains every plain result.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 
+from veriformer.verify.contract import dtypes
 from veriformer.verify.judging.judge import HarnessError, Violation
 from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.outcome import Outcome
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees
+
+COARSER: Mapping[str, tuple[str, ...]] = {"fp64": ("fp32", "bf16", "fp16"), "fp32": ("bf16", "fp16")}
+"""The formats in which results of a dtype may come to be; halves are as coarse as it gets."""
 
 
 @dataclass(frozen=True)
@@ -41,3 +49,23 @@ def all_fit(samples: Sequence[Sample], operation: OpInfo, judged_by: str, consta
     """Return whether every outcome is right by these constants in this format, and there are any."""
     with np.errstate(all="ignore"):
         return bool(samples) and all(sample.fits(operation, judged_by, constants) for sample in samples)
+
+
+def computed_in(samples: Sequence[Sample], operation: OpInfo, dtype: str, constants: Mapping[str, Any]) -> str:
+    """The dtype itself where a result lies within its bound, or no coarser format explains all that do not."""
+    if all_fit(samples, operation, dtype, constants):
+        return dtype
+    for coarser in COARSER.get(dtype, ()):
+        held = coarser == "fp32" or all(_held(sample, coarser) for sample in samples)
+        if held and all_fit(samples, operation, coarser, constants):
+            return coarser
+    return dtype
+
+
+def _held(sample: Sample, coarser: str) -> bool:
+    """Return whether the coarser format holds every entry: its bounds are so wide that a wrong formula may lie within
+    them."""
+    x = sample.outcome.value
+    if not isinstance(x, torch.Tensor):
+        return False
+    return not x.is_meta and bool(torch.equal(x, x.to(dtypes.TORCH[coarser]).to(x.dtype)))

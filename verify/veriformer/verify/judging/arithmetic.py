@@ -1,5 +1,8 @@
-"""Arithmetics in which formulas are evaluated: running errors over an oracle, in which references and bounds are computed,
-and PyTorch tensors of one dtype, which autograd differentiates."""
+"""Arithmetics in which formulas are evaluated.
+
+Running errors over an oracle give references and bounds. PyTorch tensors of one dtype take a formula step by step, and
+autograd differentiates it.
+"""
 
 from __future__ import annotations
 
