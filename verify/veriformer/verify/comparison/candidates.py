@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import builtins
+import gc
+import math
+import random
+import threading
 import time
-from collections.abc import Iterator
+import timeit
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+import torch.testing
+import torch.utils.benchmark
 from torch.utils import _pytree as pytree
 
 from veriformer.verify.comparison.calling import Called, call
@@ -15,12 +24,37 @@ from veriformer.verify.comparison.chance import moments
 from veriformer.verify.comparison.drawing import Inputs
 from veriformer.verify.comparison.holding import Objects, Prepared
 from veriformer.verify.comparison.subject import CANDIDATE, REFERENCE, load_subject
-from veriformer.verify.comparison.watching import attributes, replaced
 from veriformer.verify.judging import global_state, isolation
 
 _MANY, _MANY_S = 256, 3.0
 _save, _now = torch.save, time.monotonic  # bound before any other code may replace them
 MEMORY_GIB = 32.0
+
+_HOLDERS: Mapping[str, Any] = {
+    "torch": torch,
+    "torch.Tensor": torch.Tensor,
+    "torch.nn.functional": torch.nn.functional,
+    "torch.nn.Module": torch.nn.Module,
+    "torch.autograd": torch.autograd,
+    "torch.linalg": torch.linalg,
+    "torch.testing": torch.testing,
+    "torch.random": torch.random,
+    "torch.cuda": torch.cuda,
+    "torch.cuda.Event": torch.cuda.Event,
+    "torch.cuda.Stream": torch.cuda.Stream,
+    "torch.utils.benchmark": torch.utils.benchmark,
+    "torch.utils.benchmark.Timer": torch.utils.benchmark.Timer,
+    "time": time,
+    "timeit": timeit,
+    "math": math,
+    "random": random,
+    "gc": gc,
+    "builtins": builtins,
+    "threading": threading,
+    "numpy": np,
+    "numpy.testing": getattr(np, "testing"),  # noqa: B009  (watched, not used)
+    "numpy.random": np.random,
+}
 
 
 class Process:
@@ -33,7 +67,7 @@ class Process:
         self.changes: dict[str, list[str]] = {}
         self.last: Called | None = None
         self.last_name = ""
-        self.attributes = attributes()
+        self.attributes = _watched_attributes()
         self.replaced: dict[str, list[str]] = {}
 
     def load(self) -> None:
@@ -73,7 +107,7 @@ class Process:
                 self._write(self.last_name, self.last)
         self._write(name, called)
         self.last, self.last_name = called, name
-        for what in replaced(self.attributes):
+        for what in _replaced_attributes(self.attributes):
             self.replaced.setdefault(what, []).append(name)
 
     def _reference_first(self, prepared: Prepared) -> Any:
@@ -112,7 +146,7 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
             moments(process.objects, Prepared.load(process.folder, name, process.device)),
             process.out / f"{name}.moments.pt",
         )
-    for what in replaced(process.attributes):
+    for what in _replaced_attributes(process.attributes):
         process.replaced[what] = ["loading"]
     if job.get("fill"):  # torch.empty gives NaN: what reads it without writing it first shows
         torch.use_deterministic_algorithms(True, warn_only=True)
@@ -179,3 +213,29 @@ def _in_the_same_place(mine: Inputs, others: Inputs) -> Inputs:
             made.append(y)
     found: Inputs = pytree.tree_unflatten(made, form)
     return found
+
+
+def _watched_attributes() -> dict[str, Any]:
+    """Every callable attribute of the modules and classes watched, by its full name."""
+    return dict(_attributes())
+
+
+def _attributes() -> Iterator[tuple[str, Any]]:
+    for holder, thing in _HOLDERS.items():
+        for name, value in list(vars(thing).items()):
+            if callable(value) or isinstance(value, staticmethod | classmethod | property):
+                yield f"{holder}.{name}", value
+
+
+def _replaced_attributes(before: Mapping[str, Any]) -> list[str]:
+    """The names of what is another thing than before, or gone; what PyTorch puts there itself is left out."""
+    now = _watched_attributes()
+    return sorted(n for n, x in before.items() if now.get(n) is not x and not _is_of_libraries(now.get(n)))
+
+
+def _is_of_libraries(value: Any) -> bool:
+    """Return whether PyTorch or NumPy has made it: both replace functions of their own while they trace or compile."""
+    code = getattr(value, "__code__", None)
+    if code is not None:
+        return any(f"/{library}/" in code.co_filename for library in ("torch", "numpy"))
+    return str(getattr(value, "__module__", "")).partition(".")[0] in ("torch", "numpy")
