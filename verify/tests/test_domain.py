@@ -21,7 +21,7 @@ from veriformer.verify.judging.exceptions import RowTimeout
 from veriformer.verify.operations.registry import OPERATIONS
 from veriformer.verify.results.domain import Domain
 from veriformer.verify.results.record import Results
-from veriformer.verify.results.status import Status
+from veriformer.verify.results.verdict import Status
 from veriformer.verify.targets.claims import ClaimsWarning, read_claims
 from veriformer.verify.targets.loading import wrap
 

@@ -17,8 +17,7 @@ from veriformer.verify.contract.signatures import POSITIONAL
 from veriformer.verify.reference import KINDS, UnknownNameError, explanations
 from veriformer.verify.results.verdict import EXIT_STATUS
 from veriformer.verify.targets.claims import KNOWN_CONVENTIONS
-from veriformer.verify.targets.model_kinds import OPERATIONS as MODELS
-from veriformer.verify.targets.trainer_kinds import OPERATIONS as TRAINERS
+from veriformer.verify.targets.kinds import MODELS, TRAINERS
 
 
 def _run(*words: str) -> Result:

@@ -9,8 +9,8 @@ from veriformer.verify.contract.signatures import POSITIONAL
 from veriformer.verify.mutants import MUTANTS, SABOTAGES, VARIANTS
 from veriformer.verify.mutants.faults import FAULTS
 from veriformer.verify.mutants.records import known_bugs
+from veriformer.verify.targets.kinds import MODELS
 from veriformer.verify.targets.made_names import identifiers
-from veriformer.verify.targets.model_kinds import OPERATIONS as MODELS
 
 EVERYTHING = {*POSITIONAL, *MODELS}
 

@@ -10,7 +10,7 @@ from veriformer.verify.catalogue.selection import checks
 from veriformer.verify.mutants import MUTANTS
 from veriformer.verify.mutants.cell import judged
 from veriformer.verify.mutants.matrix import MATRIX_PROFILE
-from veriformer.verify.targets.model_kinds import OPERATIONS as MODELS
+from veriformer.verify.targets.kinds import MODELS
 
 MINE = [mutant for mutant in MUTANTS if mutant.identifier not in {*CASES, *DROPOUT, *ALONE}]
 """Mutants that the other tests have not tried on triggers of their own. Whole models: test_models_red.py."""

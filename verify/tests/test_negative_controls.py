@@ -33,9 +33,8 @@ from veriformer.verify.judging.check import Check
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.mutants.combinators import Fault, Operation, changed, given, gradient_of, instead
 from veriformer.verify.results import Result, Status
+from veriformer.verify.targets.kinds import MODELS, TRAINERS
 from veriformer.verify.targets.loading import wrap
-from veriformer.verify.targets.model_kinds import OPERATIONS as MODELS
-from veriformer.verify.targets.trainer_kinds import OPERATIONS as TRAINERS
 
 OTHERS = (*MODELS, *TRAINERS)
 PROFILE = Profile(name="red", examples=60, shrinks=0, timeout_s=60)

@@ -21,8 +21,8 @@ from veriformer.verify.mutants.combinators import faulty
 from veriformer.verify.mutants.faults import models as known
 from veriformer.verify.mutants.staged_reference.model import Decoder, EncoderDecoder, KVCache, Scene, Shape
 from veriformer.verify.results import Status
+from veriformer.verify.targets.kinds import MODELS
 from veriformer.verify.targets.loading import wrap
-from veriformer.verify.targets.model_kinds import OPERATIONS
 
 PROFILE = Profile(name="red", examples=20, shrinks=0, timeout_s=60)
 
@@ -296,11 +296,11 @@ def model(operation: str, fault: type | None = None) -> Callable[[], Any]:
     return lambda: kind(Shape(causal=operation != "masked_lm", cross=operation == "seq2seq_lm", position="relative"))
 
 
-CHECKS = [check for check in checks() if check.operation in OPERATIONS]
+CHECKS = [check for check in checks() if check.operation in MODELS]
 
 
 def test_the_table_covers_every_requirement() -> None:
-    assert {r.slug.partition(".")[2] for r in REQUIREMENTS if r.operation in OPERATIONS} == set(FAULTS)
+    assert {r.slug.partition(".")[2] for r in REQUIREMENTS if r.operation in MODELS} == set(FAULTS)
 
 
 FIRST = {check.requirement.slug.partition(".")[2]: check for check in reversed(CHECKS)}

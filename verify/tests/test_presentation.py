@@ -23,9 +23,9 @@ from veriformer.verify.presentation.recognised import outside
 from veriformer.verify.presentation.terminal import as_text, show
 from veriformer.verify.presentation.verdict import headline, scope, word
 from veriformer.verify.results import Result, Results, Status
-from veriformer.verify.results.clean import clean, one_line
 from veriformer.verify.results.domain import Domain
 from veriformer.verify.results.evidence import elements
+from veriformer.verify.results.foreign import clean, one_line
 from veriformer.verify.results.words import claim, facts, title
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -11,8 +11,8 @@ from veriformer.verify.engine.profiles import Profile
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.results import Status
 from veriformer.verify.targets.error import TargetError
+from veriformer.verify.targets.kinds import MODELS
 from veriformer.verify.targets.loading import load
-from veriformer.verify.targets.model_kinds import OPERATIONS
 from veriformer.verify.targets.transformers_models import ARCHITECTURES
 
 pytest.importorskip("transformers")
@@ -22,7 +22,7 @@ ONE = Profile(name="one", examples=5, shrinks=0, timeout_s=60)
 
 def test_there_are_decoders_encoders_and_both() -> None:
     kinds = [architecture.operation for architecture in ARCHITECTURES.values()]
-    assert {kind: kinds.count(kind) >= 2 for kind in OPERATIONS} == dict.fromkeys(OPERATIONS, True)
+    assert {kind: kinds.count(kind) >= 2 for kind in MODELS} == dict.fromkeys(MODELS, True)
     assert kinds.count("causal_lm") >= 8
 
 

@@ -20,7 +20,7 @@ from veriformer.verify.findings.assembly import no_graver
 from veriformer.verify.results import Status, Verdict, read, validate, write
 from veriformer.verify.results.domain import Domain
 from veriformer.verify.results.finding import Finding
-from veriformer.verify.results.status import VIOLATIONS
+from veriformer.verify.results.verdict import VIOLATIONS
 
 pytestmark = pytest.mark.usefixtures("warm")
 

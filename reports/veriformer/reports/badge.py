@@ -8,7 +8,7 @@ from markupsafe import escape
 
 from veriformer.reports.findings import list_findings
 from veriformer.reports.verdicts import State, Verdict
-from veriformer.verify.results.clean import number
+from veriformer.verify.results.foreign import number
 
 _COLOURS = {State.INVALID: "#8b1d6b", State.VIOLATED: "#b3261e", State.NOTHING: "#7d5300", State.HOLDS: "#1a6b3c"}
 _NAME = "veriformer"

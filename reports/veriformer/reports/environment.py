@@ -13,7 +13,7 @@ from veriformer.reports.mathml import math, prose, statement
 from veriformer.reports.matrix import MOST_COLUMNS
 from veriformer.reports.statuses import STATUS_STYLES
 from veriformer.verify.presentation.recognised import deviations
-from veriformer.verify.results.clean import number
+from veriformer.verify.results.foreign import number
 
 
 @cache

@@ -14,8 +14,8 @@ from veriformer.spec.requirement import Weight
 from veriformer.verify.presentation.ranked import grave, weaknesses
 from veriformer.verify.presentation.remarks import Remark, advised, lacking, measured, not_seen
 from veriformer.verify.results import Result, words
-from veriformer.verify.results.clean import one_line
 from veriformer.verify.results.finding import Finding
+from veriformer.verify.results.foreign import one_line
 
 _TONES = {Weight.WRONG: "bad", Weight.LEAK: "bad", Weight.FRAGILE: "warn"}
 _FIRST_FACTS = frozenset({"where", "result", "change", "intended?"})

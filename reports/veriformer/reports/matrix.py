@@ -11,7 +11,7 @@ import pandas as pd
 from veriformer.reports.runs import Run
 from veriformer.reports.statuses import STATUS_STYLES, StatusStyle, severity
 from veriformer.verify.results import VIOLATIONS, Result, Status
-from veriformer.verify.results.clean import one_line
+from veriformer.verify.results.foreign import one_line
 
 _REASON = 160
 """Characters of a message that a cell shows."""

@@ -12,7 +12,7 @@ from statistics import median_low
 from typing import Any
 
 from veriformer.reports.runs import read_json
-from veriformer.verify.results.clean import number
+from veriformer.verify.results.foreign import number
 
 MUTANTS_SCHEMA_NAME = "veriformer/mutants/1"
 

@@ -12,7 +12,7 @@ from veriformer.reports.page import Inputs, headline
 from veriformer.reports.runs import Run
 from veriformer.verify.presentation.known_failures import known_failures
 from veriformer.verify.presentation.recognised import deviations
-from veriformer.verify.results.clean import last_line
+from veriformer.verify.results.foreign import last_line
 
 SHOWN = 20
 """Findings, errors and remarks shown; the rest are counted."""

@@ -7,7 +7,7 @@ from typing import TextIO
 from rich.console import Console
 
 from veriformer.reports.difference import BAD, GOOD, NOTHING, OTHER, Difference
-from veriformer.verify.results.clean import clean
+from veriformer.verify.results.foreign import clean
 
 _STYLES = {BAD: "bold red", GOOD: "green", OTHER: "yellow"}
 _LINE = 600

@@ -12,7 +12,7 @@ from veriformer.spec.requirement import Weight
 from veriformer.verify.presentation.verdict import headline, scope, word
 from veriformer.verify.results import VIOLATIONS, Result, Results, Status
 from veriformer.verify.results import Verdict as Outcome
-from veriformer.verify.results.clean import number
+from veriformer.verify.results.foreign import number
 
 _ABSENT = frozenset({Status.NOT_PROVIDED, Status.NOT_APPLICABLE})
 """Statuses of what there is nothing of to judge."""

@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from veriformer.verify.results.clean import last_line
+from veriformer.verify.results.foreign import last_line
 from veriformer.verify.targets.error import TargetError
 
 RESTARTS = 8

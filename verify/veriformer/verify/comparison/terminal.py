@@ -11,8 +11,8 @@ from rich.text import Text
 from veriformer.spec.requirement import Weight
 from veriformer.verify.presentation.terminal import STYLES, capture_text, print_unpadded, show_findings, show_remarks
 from veriformer.verify.presentation.verdict import counted
-from veriformer.verify.results.clean import number, one_line
 from veriformer.verify.results.finding import Finding
+from veriformer.verify.results.foreign import number, one_line
 from veriformer.verify.results.words import title
 
 _MEANING = {

@@ -24,11 +24,10 @@ from veriformer.verify.recognition.trying import try_others
 from veriformer.verify.results.domain import Domain
 from veriformer.verify.results.record import json_safe
 from veriformer.verify.targets.claims import ClaimsWarning
+from veriformer.verify.targets.kinds import MODELS, TRAINERS
 from veriformer.verify.targets.loading import target_of
-from veriformer.verify.targets.model_kinds import OPERATIONS as MODELS
 from veriformer.verify.targets.source_files import PartlyLoadedWarning, name_of
 from veriformer.verify.targets.target import Target
-from veriformer.verify.targets.trainer_kinds import OPERATIONS as TRAINERS
 
 _BY_NAME = {operation.name: operation for operation in OPERATIONS}
 

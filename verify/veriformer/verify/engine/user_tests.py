@@ -25,8 +25,8 @@ from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.judging.row import plan as rows_of
 from veriformer.verify.recognition.places import Place, places
 from veriformer.verify.results import VIOLATIONS, Result, Status
-from veriformer.verify.results.clean import clean
 from veriformer.verify.results.domain import Domain
+from veriformer.verify.results.foreign import clean
 from veriformer.verify.targets.target import Target
 
 

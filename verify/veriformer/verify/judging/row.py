@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from veriformer.verify.judging.check import Check
 from veriformer.verify.results import Result, Status
-from veriformer.verify.targets.model_kinds import OPERATIONS
+from veriformer.verify.targets.kinds import MODELS
 
 _OF_MODELS = "fp64"
 """Format in which a model is judged where it can be called in it: it tells most."""
@@ -59,6 +59,6 @@ def plan(checks: Sequence[Check], dtypes: Sequence[str], device: str = "cpu") ->
 
 def _formats(check: Check, dtypes: Sequence[str], asked: Collection[str]) -> list[str]:
     own = [dtype for dtype in dtypes if dtype in check.dtypes]
-    if check.operation in OPERATIONS and _OF_MODELS not in own and _OF_MODELS in check.dtypes:
+    if check.operation in MODELS and _OF_MODELS not in own and _OF_MODELS in check.dtypes:
         return [_OF_MODELS, *own]
     return own if check.operation in asked else list(check.dtypes[:1])

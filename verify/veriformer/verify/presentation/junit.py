@@ -8,10 +8,10 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from veriformer.verify.presentation.verdict import headline, scope, word
-from veriformer.verify.results.clean import clean, one_line
 from veriformer.verify.results.finding import Finding
+from veriformer.verify.results.foreign import clean, one_line
 from veriformer.verify.results.record import Result, Results
-from veriformer.verify.results.status import HELD, VIOLATIONS, Status
+from veriformer.verify.results.verdict import HELD, VIOLATIONS, Status
 from veriformer.verify.results.words import facts, title
 
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

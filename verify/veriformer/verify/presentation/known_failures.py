@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from veriformer.verify.results import Results
-from veriformer.verify.results.clean import named, one_line
+from veriformer.verify.results.foreign import named, one_line
 
 _LINE = 300
 

@@ -16,8 +16,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from veriformer.verify.results import VIOLATIONS, Result, Results, Status
-from veriformer.verify.results.clean import clean, one_line
 from veriformer.verify.results.evidence import is_tensor
+from veriformer.verify.results.foreign import clean, one_line
 
 COLOURS = {
     Status.PASS: "green",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from veriformer.verify.results.clean import named, one_line
+from veriformer.verify.results.foreign import named, one_line
 
 Line = tuple[str, str]
 """Label and text."""

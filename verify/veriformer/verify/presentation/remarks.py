@@ -10,9 +10,9 @@ from veriformer.spec.requirement import Weight
 from veriformer.verify.presentation.ranked import advice
 from veriformer.verify.presentation.recognised import outside
 from veriformer.verify.results import Results
-from veriformer.verify.results.clean import named, number, one_line
 from veriformer.verify.results.domain import Domain
 from veriformer.verify.results.finding import Finding
+from veriformer.verify.results.foreign import named, number, one_line
 from veriformer.verify.results.unseen import everything
 from veriformer.verify.results.words import claim, title
 

@@ -13,7 +13,7 @@ from veriformer.spec.requirements import REQUIREMENTS
 from veriformer.verify.presentation.located import Located, locate_findings
 from veriformer.verify.presentation.verdict import headline, word
 from veriformer.verify.results import Results
-from veriformer.verify.results.clean import clean
+from veriformer.verify.results.foreign import clean
 from veriformer.verify.results.record import json_safe, write_json
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

@@ -18,8 +18,8 @@ from veriformer.verify.presentation.recognised import lines as recognised
 from veriformer.verify.presentation.remarks import Remark, advised, lacking, measured, not_seen
 from veriformer.verify.presentation.verdict import headline, scope, word
 from veriformer.verify.results import Results, Status
-from veriformer.verify.results.clean import last_line, number, one_line
 from veriformer.verify.results.finding import Finding
+from veriformer.verify.results.foreign import last_line, number, one_line
 from veriformer.verify.results.words import MEANING, facts, title
 
 DETAILED, LISTED, REMARKS = 5, 10, 6

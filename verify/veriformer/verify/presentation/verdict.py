@@ -10,10 +10,10 @@ from veriformer.verify.presentation.known_failures import known_failures
 from veriformer.verify.presentation.ranked import advice, grave, weaknesses
 from veriformer.verify.presentation.recognised import outside
 from veriformer.verify.results import Results, Status
-from veriformer.verify.results.clean import named, number, one_line
 from veriformer.verify.results.finding import Finding
-from veriformer.verify.results.status import HELD
+from veriformer.verify.results.foreign import named, number, one_line
 from veriformer.verify.results.unseen import everything
+from veriformer.verify.results.verdict import HELD
 
 _FEW = 3
 """Things that were not seen, as far as the first line names them."""

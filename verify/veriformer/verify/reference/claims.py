@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from veriformer.spec.explanation import Explanation, Fact
-from veriformer.verify.targets.claim_keys import KEYS
-from veriformer.verify.targets.conventions import CONVENTIONS
+from veriformer.verify.targets.claim_keys import CONVENTIONS, KEYS
 
 
 def names() -> Iterable[str]:

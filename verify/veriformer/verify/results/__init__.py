@@ -14,8 +14,7 @@ from veriformer.verify.results.record import (
     write_json,
 )
 from veriformer.verify.results.shard import Shard
-from veriformer.verify.results.status import BLOCKING, VIOLATIONS, Status
-from veriformer.verify.results.verdict import Verdict
+from veriformer.verify.results.verdict import BLOCKING, VIOLATIONS, Status, Verdict
 
 __all__ = [
     "BLOCKING",

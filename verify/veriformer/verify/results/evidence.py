@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from veriformer.verify.results.clean import one_line
+from veriformer.verify.results.foreign import one_line
 
 FEW = 6
 """Numbers up to which a tensor is shown with its values; a larger one by its shape."""

@@ -1,11 +1,16 @@
-"""Texts and data of a target as plain ones: an exception of its own class may refuse even that."""
+"""Foreign texts and data as plain ones that are fit to be shown.
+
+An exception of a target's own class may refuse even that. Nothing that is shown can steer a terminal, and no more of it
+is shown than there is room for.
+"""
 
 from __future__ import annotations
 
 import linecache
 import sysconfig
 import traceback
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +20,9 @@ _OF_OTHERS = tuple(
 """Folders of this suite, of Python and of installed packages: where their lines are is nothing to the author."""
 
 _LONGEST = 100
+
+_STEERING = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+"""Categories of characters that do something instead of being seen: control, format (direction), surrogates."""
 
 
 def message_of(error: BaseException) -> str:
@@ -73,3 +81,38 @@ def plain(value: object, depth: int = DEPTH) -> Any:
 def writable(text: str) -> str:
     """The text as UTF-8 can hold it: surrogates that stand alone are written as their escapes."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def clean(text: object) -> str:
+    """The text with every character that steers instead of being seen written as its escape; line ends stay."""
+    return "".join(_escaped(character) for character in str(text).replace("\r\n", "\n"))
+
+
+def one_line(text: object, limit: int) -> str:
+    """The text on one line, clean, and at most so many characters long."""
+    words = " ".join(clean(str(text)[: 20 * limit]).split())
+    return words if len(words) <= limit else f"{words[: limit - 1].rstrip()}…"
+
+
+def last_line(text: object) -> str:
+    """Return the last line of a text, which of a traceback names the exception."""
+    return str(text).strip().rpartition("\n")[2]
+
+
+def _escaped(character: str) -> str:
+    if character in "\n\t" or unicodedata.category(character) not in _STEERING:
+        return character
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def number(count: int, noun: str) -> str:
+    """Return ``1 row``, ``2 rows``."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def named(names: Sequence[str], most: int) -> str:
+    """Return names as a person lists them, those above so many only counted."""
+    if len(names) > most + 1:
+        return f"{', '.join(names[:most])} and {len(names) - most} more"
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))

@@ -20,9 +20,8 @@ from veriformer.verify.results.domain import Domain
 from veriformer.verify.results.finding import Finding
 from veriformer.verify.results.foreign import writable
 from veriformer.verify.results.shard import Shard
-from veriformer.verify.results.status import VIOLATIONS, Status
 from veriformer.verify.results.unseen import left_out, unjudged, unseen
-from veriformer.verify.results.verdict import EXIT_STATUS, Verdict, gaps, held_in
+from veriformer.verify.results.verdict import EXIT_STATUS, VIOLATIONS, Status, Verdict, gaps, held_in
 from veriformer.verify.results.words import facts
 
 if TYPE_CHECKING:

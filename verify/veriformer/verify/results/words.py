@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from veriformer.spec.requirement import Weight
-from veriformer.verify.results.clean import named, number, one_line
 from veriformer.verify.results.evidence import call, elements
 from veriformer.verify.results.finding import Finding
+from veriformer.verify.results.foreign import named, number, one_line
 
 MEANING = {
     Weight.WRONG: "contradicts the mathematics on ordinary input",

@@ -8,9 +8,7 @@ from types import CodeType, FunctionType, ModuleType
 
 from veriformer.verify.contract.signatures import AREA, POSITIONAL, STUBS
 from veriformer.verify.forms.frameworks import framework_of
-from veriformer.verify.targets.model_kinds import OPERATIONS as MODELS
-from veriformer.verify.targets.trainer_kinds import FIRST
-from veriformer.verify.targets.trainer_kinds import OPERATIONS as TRAINERS
+from veriformer.verify.targets.kinds import FIRST_ARGUMENT, MODELS, TRAINERS
 
 _OPERATIONS = (*POSITIONAL, *MODELS, *TRAINERS)
 
@@ -48,13 +46,13 @@ def _by_contract(module: ModuleType, name: str) -> bool:
         parameters = inspect.signature(found).parameters
     except (ValueError, TypeError):
         return True
-    if name not in FIRST and any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters.values()):
+    if name not in FIRST_ARGUMENT and any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters.values()):
         return True
     if name in AREA:
         known = inspect.signature(STUBS[AREA[name]][name]).parameters
         if any(p.default is p.empty and own not in known for own, p in parameters.items()):
             return False  # no call of the contract gives what it asks for
-    first = {FIRST[name]} if name in FIRST else set()
+    first = {FIRST_ARGUMENT[name]} if name in FIRST_ARGUMENT else set()
     return {*POSITIONAL.get(name, ()), *first} <= parameters.keys()
 
 

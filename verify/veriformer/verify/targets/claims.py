@@ -15,10 +15,8 @@ from veriformer.verify.contract import dtypes
 from veriformer.verify.contract.features import GRADIENTS, features
 from veriformer.verify.contract.signatures import OPTIONAL, POSITIONAL
 from veriformer.verify.results.foreign import plain
-from veriformer.verify.targets.claim_keys import check_key, check_keys
-from veriformer.verify.targets.conventions import CONVENTIONS
-from veriformer.verify.targets.model_kinds import OPERATIONS as MODELS
-from veriformer.verify.targets.trainer_kinds import OPERATIONS as TRAINERS
+from veriformer.verify.targets.claim_keys import CONVENTIONS, check_key, check_keys
+from veriformer.verify.targets.kinds import MODELS, TRAINERS
 
 KNOWN_CONVENTIONS: dict[str, tuple[str, ...]] = {key: one.values for key, one in CONVENTIONS.items()}
 """Conventions a target may claim, the contract's own value first; an empty tuple admits any value."""

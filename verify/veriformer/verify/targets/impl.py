@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import veriformer.impl as default
 from veriformer.impl import BACKENDS
 from veriformer.impl.attention_backends.flash.availability import require
-from veriformer.verify.targets.model_kinds import OPERATIONS as MODELS
+from veriformer.verify.targets.kinds import MODELS
 
 
 def backend(name: str) -> SimpleNamespace:

@@ -20,13 +20,11 @@ from veriformer.verify.results.foreign import raised
 from veriformer.verify.targets.by_name import besides, by_name, offers_any
 from veriformer.verify.targets.claims import read_claims
 from veriformer.verify.targets.error import TargetError
+from veriformer.verify.targets.files import loading_lines
+from veriformer.verify.targets.kinds import MODELS, TRAINERS, claims_of, provided
 from veriformer.verify.targets.locating import located
-from veriformer.verify.targets.model_kinds import OPERATIONS as MODELS
-from veriformer.verify.targets.model_kinds import claims_of, provided
-from veriformer.verify.targets.portable import loading_lines
 from veriformer.verify.targets.source_files import file_alone, name_of
 from veriformer.verify.targets.target import Target
-from veriformer.verify.targets.trainer_kinds import OPERATIONS as TRAINERS
 from veriformer.verify.targets.watch import watch_of
 
 Recognition = Mapping[str, Any]

@@ -11,8 +11,8 @@ from types import ModuleType
 from veriformer.verify import targets
 from veriformer.verify.results.foreign import raised
 from veriformer.verify.targets.error import TargetError
+from veriformer.verify.targets.files import loading_lines
 from veriformer.verify.targets.lookup import no_attribute, no_file, parted, unknown
-from veriformer.verify.targets.portable import loading_lines
 from veriformer.verify.targets.source_files import definitions_of, is_program, module_of
 
 

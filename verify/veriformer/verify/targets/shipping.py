@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from veriformer.verify.targets.files import place_of, sources
+from veriformer.verify.targets.files import loading_lines, place_of, sources
 from veriformer.verify.targets.loading import load
-from veriformer.verify.targets.portable import loading_lines
 from veriformer.verify.targets.target import Target
 
 

@@ -17,7 +17,7 @@ from veriformer.verify.contract.rules import read
 from veriformer.verify.contract.signatures import OPTIONAL, POSITIONAL
 from veriformer.verify.results.domain import Domain
 from veriformer.verify.targets.claims import Claims
-from veriformer.verify.targets.model_kinds import kind_of
+from veriformer.verify.targets.kinds import kind_of
 from veriformer.verify.targets.watch import Watch
 
 _UNKNOWN = Domain()

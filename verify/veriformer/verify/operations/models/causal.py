@@ -13,7 +13,7 @@ from veriformer.verify.operations.models.agreement import EFFORT, ModelExample, 
 from veriformer.verify.operations.models.applies import always, has_cache, has_cache_and_mask, has_reorder
 from veriformer.verify.operations.models.drawn import LONGEST
 from veriformer.verify.strategies import choice
-from veriformer.verify.targets.model_kinds import OPERATIONS
+from veriformer.verify.targets.kinds import MODELS
 
 
 def _causality(e: ModelExample) -> None:
@@ -146,7 +146,7 @@ CHECKS = tuple(
         effort=EFFORT,
         **{"applies": always, **options},
     )
-    for operation in OPERATIONS
+    for operation in MODELS
     if operation != "masked_lm"
     for name, body, options in (
         ("causality", lengthened(_causality), {}),

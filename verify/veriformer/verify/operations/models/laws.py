@@ -10,7 +10,7 @@ from veriformer.verify.operations.models.agreement import EFFORT, ModelExample, 
 from veriformer.verify.operations.models.applies import always, has_mask, has_positions_or_mask
 from veriformer.verify.operations.models.drawn import LONGEST
 from veriformer.verify.strategies import choice
-from veriformer.verify.targets.model_kinds import OPERATIONS
+from veriformer.verify.targets.kinds import MODELS
 
 
 def _contract(e: ModelExample) -> None:
@@ -121,7 +121,7 @@ CHECKS = tuple(
         model_property(body),
         **{"dtypes": ("fp64", "fp32"), "effort": EFFORT, "applies": always, **options},
     )
-    for operation in OPERATIONS
+    for operation in MODELS
     for name, body, options in (
         ("contract", _contract, {}),
         ("double", _double, {"dtypes": ("fp64",), "applies": None}),

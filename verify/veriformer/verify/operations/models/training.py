@@ -15,7 +15,7 @@ from veriformer.verify.operations.models.agreement import EFFORT, ModelExample, 
 from veriformer.verify.operations.models.answer import Answer, distance_of
 from veriformer.verify.operations.models.applies import always
 from veriformer.verify.strategies import choice
-from veriformer.verify.targets.model_kinds import OPERATIONS
+from veriformer.verify.targets.kinds import MODELS
 
 STEP = 2.0**-13
 """Minimum distance of slopes, relative to the parameters: any step is right; of a larger one less is seen, of a smaller
@@ -160,7 +160,7 @@ CHECKS = tuple(
         model_property(body),
         **{"dtypes": ("fp64", "fp32"), "effort": EFFORT, "applies": always, **options},
     )
-    for operation in OPERATIONS
+    for operation in MODELS
     for name, body, options in _ROWS
     if (operation, name) != ("seq2seq_lm", "packing")
 )

@@ -1,4 +1,8 @@
-"""A bare model as a target: what kind it is, and what is known of the library that it comes from."""
+"""Targets that are judged by laws alone: bare models, and objects that train.
+
+Of a model it is told what kind it is, and what is known of the library that it comes from. Objects that train are any
+optimizer, and any schedule of its rates.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +13,18 @@ from typing import Any
 import torch
 from torch import nn
 
-OPERATIONS = ("causal_lm", "masked_lm", "seq2seq_lm")
+MODELS = ("causal_lm", "masked_lm", "seq2seq_lm")
 """The kinds of whole models: decoders, encoders, and encoders with a decoder."""
 
 HUGGING_FACE: Mapping[str, Any] = {"conventions": {"causal_lm.positions": "caller"}}
 """Models of transformers leave positions to their caller: ``position_ids``, which ``generate`` makes from the mask."""
+
+FIRST_ARGUMENT: Mapping[str, str] = {"optimizer": "params", "lr_scheduler": "optimizer"}
+"""By operation, the argument that it is given first."""
+
+TRAINERS = tuple(FIRST_ARGUMENT)
+"""``optimizer(params, **options)`` gives a ``torch.optim.Optimizer``; ``lr_scheduler(optimizer)`` gives an
+``LRScheduler`` of it."""
 
 
 def kind_of(model: nn.Module) -> str:
