@@ -15,8 +15,8 @@ from torch import Tensor
 from veriformer.verify import bind
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.causality import CAUSALITY, LENGTH, causality_of
+from veriformer.verify.forms.construction import default_elsewhere
 from veriformer.verify.forms.conventions import MASKS
-from veriformer.verify.forms.defaults import default_elsewhere
 from veriformer.verify.forms.form import Fit, Match
 from veriformer.verify.forms.functions.qkv_attention import SCALES
 from veriformer.verify.forms.heads import FUSED

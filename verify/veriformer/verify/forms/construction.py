@@ -1,15 +1,19 @@
-"""Instances of classes: constructor arguments by the names that sizes usually have, and config objects."""
+"""Instances of classes: constructor arguments by the names that sizes usually have, and config objects.
+
+A default that is not given is the one that the same argument has elsewhere in the module. Of a part that a constructor
+is given, it is told which class of its module it is an instance of.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
 from torch import nn
 
-from veriformer.verify.forms.candidate import Candidate
+from veriformer.verify.forms.candidate import Candidate, words
 from veriformer.verify.forms.config_names import CONFIGS
 from veriformer.verify.forms.configs import (
     DTYPE,
@@ -26,9 +30,7 @@ from veriformer.verify.forms.configs import (
     is_rate,
     rate_of,
 )
-from veriformer.verify.forms.defaults import default_elsewhere
 from veriformer.verify.forms.form import Unfit, UnknownArgument
-from veriformer.verify.forms.given_parts import parts_of
 from veriformer.verify.forms.meanings import BUILT, annotation_name
 from veriformer.verify.forms.module_sizes import constants_of, reading, sizes_set
 from veriformer.verify.forms.size_names import open_names, size_of
@@ -38,6 +40,20 @@ LARGEST = 4_000_000
 
 _OF_CONFIGS = {"layers": 2, "vocabulary": 13, "length": 160, "batch": 8, "pad": 0, "eps": 1e-5, "base": 10000.0}
 """Sizes that no operation here asks for, where a constructor or its config does."""
+
+_KINDS_OF_PARTS: Mapping[str, tuple[frozenset[str], ...]] = {
+    "attention": (frozenset(("attention",)), frozenset(("attn",)), frozenset(("mha",))),
+    "network": (
+        *(frozenset(("feed", "forward")), frozenset(("feedforward",)), frozenset(("ffn",)), frozenset(("mlp",))),
+        *(frozenset((word,)) for word in ("ff", "positionwise", "pointwise")),
+        *(frozenset((first, "wise")) for first in ("position", "point")),
+    ),
+    "norm": (frozenset(("norm",)), frozenset(("normalization",)), frozenset(("layernorm",))),
+}
+"""By kind of part, the words of which arguments, and classes, of that kind have some."""
+
+_WHOLES = frozenset(("encoder", "decoder", "transformer", "model", "config"))
+"""Words of classes that hold such parts, and are none."""
 
 
 def built(
@@ -93,7 +109,7 @@ def arguments_for(
     declared: whether a config is an instance of the module's own dataclass, where it has one.
     """
     found: dict[str, Any] = {}
-    parts, beside = parts_of(candidate), sized(candidate)
+    parts, beside = _parts_of(candidate), sized(candidate)
     for name, p in candidate.constructor.items():
         if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
             continue
@@ -188,10 +204,78 @@ def takes_size(candidate: Candidate, size: str) -> bool:
         return True
     beside = sized(candidate)
     own = any(size_of(name, beside) == size or name in CONFIGS for name in beside)
-    return own or any(takes_size(part, size) for part in parts_of(candidate).values())
+    return own or any(takes_size(part, size) for part in _parts_of(candidate).values())
 
 
 def name_of_size(candidate: Candidate, size: str) -> str | None:
     """The constructor's own argument for a size."""
     beside = sized(candidate)
     return next((name for name in beside if size_of(name, beside) == size), None)
+
+
+def default_elsewhere(candidate: Candidate, name: str) -> Any:
+    """The one default that arguments of this name have in the module's other classes and functions.
+
+    ``inspect.Parameter.empty`` where none has one, where they differ, and where it is no plain number, flag or word.
+    """
+    found: list[Any] = []
+    for thing in candidate.siblings().values():
+        if getattr(thing, "__module__", None) != getattr(candidate.thing, "__module__", "") or not callable(thing):
+            continue
+        try:
+            p = inspect.signature(thing).parameters.get(name)
+        except (ValueError, TypeError):
+            continue
+        if p is not None and p.default is not p.empty and p.default not in found:
+            found.append(p.default)
+    plain = len(found) == 1 and (found[0] is None or isinstance(found[0], bool | int | float | str))
+    return found[0] if plain else inspect.Parameter.empty
+
+
+def _parts_of(candidate: Candidate) -> dict[str, Candidate]:
+    """By constructor argument that has no default, the class of the module that it is an instance of.
+
+    By its annotation, else the network of the module whose name says the kind that the argument's name says, of several
+    the one that shares most words with it, then the first.
+    """
+    found = {}
+    for name, p in candidate.constructor.items():
+        if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) and not _is_number(name, p):
+            part = _annotated(candidate, p) or next(_named(candidate, name), None)
+            if part is not None:
+                found[name] = part
+    return found
+
+
+def _is_number(name: str, p: inspect.Parameter) -> bool:
+    return annotation_name(p) in ("int", "float", "bool", "str") or is_expansion(name)
+
+
+def _networks(candidate: Candidate) -> dict[str, Any]:
+    every = candidate.siblings().items()
+    kinds = {name: x for name, x in every if inspect.isclass(x) and issubclass(x, nn.Module)}
+    return {name: x for name, x in kinds.items() if x is not candidate.thing and not x.__module__.startswith("torch.")}
+
+
+def _annotated(candidate: Candidate, p: inspect.Parameter) -> Candidate | None:
+    said = annotation_name(p)
+    kind = {**_dicts(candidate), **_networks(candidate)}.get(said)
+    return None if kind is None else Candidate(said, kind, candidate.module, candidate.meanings)
+
+
+def _dicts(candidate: Candidate) -> dict[str, Any]:
+    """Return the module's own classes of dicts, in which several modules keep what they share."""
+    kinds = {name: x for name, x in candidate.siblings().items() if inspect.isclass(x) and issubclass(x, dict)}
+    return {name: x for name, x in kinds.items() if x.__module__ == candidate.thing.__module__}
+
+
+def _named(candidate: Candidate, argument: str) -> Iterator[Candidate]:
+    own = set(words(argument))
+    kinds = [members for members in _KINDS_OF_PARTS.values() if any(one <= own for one in members)]
+    of_kind = [
+        (name, kind)
+        for name, kind in _networks(candidate).items()
+        if not set(words(name)) & _WHOLES and any(one <= set(words(name)) for members in kinds for one in members)
+    ]
+    for name, kind in sorted(of_kind, key=lambda pair: -len(own & set(words(pair[0])))):
+        yield Candidate(name, kind, candidate.module, candidate.meanings)

@@ -1,4 +1,7 @@
-"""The linear maps that a module holds, in the order in which it registers them, and its other parameters."""
+"""The linear maps that a module holds, in the order in which it registers them, and its other parameters.
+
+A linear map of another kind of module is recognised by behaviour, whatever its parameters are called.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,13 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
 
 from veriformer.verify.forms.candidate import words
 from veriformer.verify.forms.form import NotOffered, OtherParts, Unfit
-from veriformer.verify.forms.linear_behaviour import by_behaviour
 
 HELD = ("[n_in, n_out]", "[n_out, n_in]")
 """Orientation of a matrix that is a parameter by itself: no name says it."""
@@ -21,6 +24,8 @@ OUTWARD = frozenset(("o", "out", "output"))
 """Words of the map that joins what heads give."""
 
 _PARAMETERS = frozenset(("w", "b", "weight", "weights", "bias", "biases", "kernel", "matrix", "mat"))
+
+_SEEN: WeakKeyDictionary[nn.Module, tuple[str, str, bool] | None] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -163,7 +168,7 @@ def _linear(name: str, part: nn.Module) -> Linear | None:
         if any(size != 1 for size in weight.shape[2:]) or own.keys() - {"weight", "bias"}:
             return None
     else:
-        names = by_behaviour(part)
+        names = _linear_by_behaviour(part)
         return None if names is None else _map(name, own, names)
     return _map(name, own, ("weight", bias, transposed))
 
@@ -183,3 +188,35 @@ def by_words(parts: Sequence[Linear], names: Mapping[str, frozenset[str]]) -> di
         if len(members) == 1:
             found[role] = members[0]
     return found
+
+
+def _linear_by_behaviour(part: nn.Module) -> tuple[str, str, bool] | None:
+    """Names of the weight and the bias of a module that has these alone, and whether it is held as ``[n_out, n_in]``.
+
+    It is a linear map where it makes of unit vectors the rows of its weight, or the columns, with the bias added: which
+    no rounding touches. None where it does something else.
+    """
+    if part not in _SEEN:
+        _SEEN[part] = _as_a_linear_map(part)
+    return _SEEN[part]
+
+
+def _as_a_linear_map(part: nn.Module) -> tuple[str, str, bool] | None:
+    own = dict(part.named_parameters(recurse=False))
+    matrices = [name for name, p in own.items() if p.ndim == 2]
+    vectors = [name for name, p in own.items() if p.ndim == 1]
+    if len(matrices) != 1 or len(vectors) > 1 or len(own) != len(list(part.parameters())) or len(own) > 2:
+        return None
+    weight, bias = matrices[0], vectors[0] if vectors else ""
+    draw = torch.Generator().manual_seed(0)
+    drawn = {name: torch.randint(-9, 10, p.shape, generator=draw).to(p.dtype) for name, p in own.items()}
+    for transposed in (True, False):
+        held = drawn[weight].T if transposed else drawn[weight]
+        try:
+            with torch.no_grad():
+                found = torch.func.functional_call(part, drawn, (torch.eye(held.shape[0], dtype=held.dtype),))
+        except Exception:  # of another width, or called otherwise
+            continue
+        if isinstance(found, Tensor) and torch.equal(found, held + drawn[bias] if bias else held):
+            return weight, bias, transposed
+    return None
