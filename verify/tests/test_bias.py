@@ -12,8 +12,8 @@ from torch.nn import functional
 from veriformer.verify.catalogue.selection import checks
 from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.profiles import PROFILES
+from veriformer.verify.families.accuracy import bias
 from veriformer.verify.families.accuracy_limits import Measured
-from veriformer.verify.families.bias import bias
 from veriformer.verify.judging.judge import SignedErrors
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.results import Result, Status

@@ -1,4 +1,7 @@
-"""Confidence intervals of statistics, left by correct implementations at a stated error rate."""
+"""Chance of dropout: confidence intervals of statistics, left by correct implementations at a stated error rate.
+
+A rate is the requested one, or one of its neighbours among the multiples of 1/256, in which kernels may count.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,13 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from veriformer.verify.judging.judge import Reference
+from veriformer.verify.judging.judge import Reference, Violation
+from veriformer.verify.judging.trial import Trial
 
 ERROR_RATE = 1e-9
 """Probability that a test of chance accuses a correct implementation."""
+
+_STEPS = 256
 
 
 def interval(n: int, q: float) -> tuple[float, float]:
@@ -88,3 +94,30 @@ def agreement(weights: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
     kept = (weights != 0).movedim(axis, 0)
     pairs = kept[: kept.shape[0] // (2 * lag) * 2 * lag].reshape(-1, 2, lag, *kept.shape[1:])
     return (pairs[:, 0] == pairs[:, 1]).double().mean()
+
+
+def under_its_rate(trial: Trial, p: float, judge: Callable[[float], None]) -> None:
+    """Judge under the requested rate, or else under a neighbour that the target may use instead.
+
+    Raises the violation under the rate asked for where all of them are violated.
+    """
+    try:
+        judge(p)
+    except Violation:
+        worst = trial.statistics.worst_ratio
+        for rate in _neighbours(p):
+            trial.statistics.worst_ratio = None
+            try:
+                judge(rate)
+            except Violation:
+                continue
+            trial.statistics.remark = f"a rate of {p:g} is rounded to {rate:g}, which its scale fits"
+            return
+        trial.statistics.worst_ratio = worst
+        raise
+
+
+def _neighbours(p: float) -> list[float]:
+    """Return the multiples of 1/256 next to p, except for 1, which has no scale."""
+    steps = {math.floor(p * _STEPS), math.ceil(p * _STEPS)} - {_STEPS}
+    return [step / _STEPS for step in sorted(steps) if step != p * _STEPS]

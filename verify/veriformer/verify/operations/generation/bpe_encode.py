@@ -13,8 +13,17 @@ from veriformer.spec.language.bpe import Pair, bpe_encode, merged
 from veriformer.verify.judging.op_info import InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.family import check
-from veriformer.verify.operations.generation.text_results import pieces, same, single_bytes, unchanged
-from veriformer.verify.operations.generation.texts import ONE, draw_long_text, draw_text, most_frequent, rng_of
+from veriformer.verify.operations.generation.texts import (
+    ONE,
+    draw_long_text,
+    draw_text,
+    most_frequent,
+    pieces,
+    rng_of,
+    same,
+    single_bytes,
+    unchanged,
+)
 from veriformer.verify.strategies import choice, extent
 
 

@@ -12,8 +12,17 @@ from veriformer.spec.language.bpe import bpe_train, merged, pair_counts
 from veriformer.verify.judging.op_info import InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.family import check
-from veriformer.verify.operations.generation.text_results import merges, same, single_bytes, unchanged
-from veriformer.verify.operations.generation.texts import ONE, draw_long_text, draw_text, most_frequent, rng_of
+from veriformer.verify.operations.generation.texts import (
+    ONE,
+    draw_long_text,
+    draw_text,
+    merges,
+    most_frequent,
+    rng_of,
+    same,
+    single_bytes,
+    unchanged,
+)
 from veriformer.verify.strategies import choice
 
 _ALPHABETS = ("abc", "abcd", "ab", "ab c", "aAb", "aé", "ae\u0301 ", "a\r\n", "中文a", "🙂é ", "a")

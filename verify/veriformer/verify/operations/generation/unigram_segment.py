@@ -12,8 +12,7 @@ from veriformer.spec.language.unigram_segment import unigram_segment
 from veriformer.verify.judging.op_info import InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.family import check
-from veriformer.verify.operations.generation.text_results import pieces, same, total, unchanged
-from veriformer.verify.operations.generation.texts import ONE, draw_text, rng_of
+from veriformer.verify.operations.generation.texts import ONE, draw_text, pieces, rng_of, same, total, unchanged
 from veriformer.verify.strategies import choice, extent
 
 _SPREADS = (0, 0, 2, 64, 8000)

@@ -14,11 +14,10 @@ from veriformer.verify.judging.op_info import InvalidCall, OpInfo
 from veriformer.verify.judging.outcome import Observation
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees, gradients_agree
-from veriformer.verify.laws.chance import agreement, kept_share, share
+from veriformer.verify.laws.chance import agreement, kept_share, share, under_its_rate
 from veriformer.verify.laws.equality import constant
 from veriformer.verify.laws.family import check
 from veriformer.verify.laws.gradients import draw_cotangent
-from veriformer.verify.laws.rates import under_its_rate
 from veriformer.verify.scripts.script import Seed, literal
 from veriformer.verify.strategies import choice, extent, seeds, shapes, sizes, values
 

@@ -12,11 +12,10 @@ from veriformer.verify.judging.arguments import array
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees, gradients_agree
-from veriformer.verify.laws.chance import ERROR_RATE, agreement, kept_share, share
+from veriformer.verify.laws.chance import ERROR_RATE, agreement, kept_share, share, under_its_rate
 from veriformer.verify.laws.equality import constant
 from veriformer.verify.laws.family import check
 from veriformer.verify.laws.gradients import draw_cotangent, draw_wrt, judge_with_gradients
-from veriformer.verify.laws.rates import under_its_rate
 from veriformer.verify.operations.attention.attention.draws import Shape, draw_options, draw_shape, draw_tensors, sees
 from veriformer.verify.operations.attention.attention.record import ATTENTION
 from veriformer.verify.scripts.script import Seed
