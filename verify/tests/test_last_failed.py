@@ -12,8 +12,8 @@ import torch
 from click.testing import CliRunner
 
 from veriformer.verify import cli, results
-from veriformer.verify.commands.limit import Limit
 from veriformer.verify.commands.request import Request
+from veriformer.verify.commands.verification import Limit
 from veriformer.verify.engine import last_failed
 from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.plan import Plan

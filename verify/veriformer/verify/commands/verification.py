@@ -1,4 +1,4 @@
-"""Run of ``verify``, from checked arguments to the exit status."""
+"""Run of ``verify``, from checked arguments to the exit status; it ends after so many rows that failed."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any
 
 from veriformer.verify import results
 from veriformer.verify.commands import problem
-from veriformer.verify.commands.limit import Limit
 from veriformer.verify.commands.options import INTERRUPTED, annotate, say, write_page
 from veriformer.verify.commands.request import Request, journal_of
 from veriformer.verify.domain.probe import SECONDS
 from veriformer.verify.engine import extent, last_failed, several, waivers
 from veriformer.verify.engine.execution import execution
 from veriformer.verify.engine.journal import Journal
+from veriformer.verify.engine.last_failed import failed
 from veriformer.verify.engine.look import Look
 from veriformer.verify.engine.merging import shard_of
 from veriformer.verify.engine.plan import Plan
@@ -30,6 +30,7 @@ from veriformer.verify.presentation.progress import Live, console, show_rows, wa
 from veriformer.verify.presentation.sarif import write_sarif
 from veriformer.verify.presentation.terminal import show as show_findings
 from veriformer.verify.presentation.terminal import show_recognised
+from veriformer.verify.results import Result
 
 PROBED = 3
 """An operation may be probed for so many times what a row may take, within its own limit."""
@@ -180,3 +181,22 @@ def _save(ran: _Ran, request: Request) -> None:
         write_sarif([ran.found], request.sarif)
     if ran.stopped is None:
         ran.journal.path.unlink(missing_ok=True)
+
+
+class Limit:
+    """Interrupts a run, as a person would, once so many rows have failed; 0 for never. reason: why it did."""
+
+    def __init__(self, most: int, tell: Callable[[Result], None]) -> None:
+        self._most = most
+        self._tell = tell
+        self._failed = 0
+        self.reason: str | None = None
+
+    def tell(self, result: Result) -> None:
+        """Tell of a row, and interrupt the run where it was the last that may fail."""
+        self._tell(result)
+        self._failed += failed(result)
+        if self._most and self._failed >= self._most and self.reason is None:
+            rows = "row" if self._failed == 1 else "rows"
+            self.reason = f"stopped after {self._failed} {rows} that failed"
+            raise KeyboardInterrupt
