@@ -14,9 +14,8 @@ from veriformer.verify.catalogue.selection import checks
 from veriformer.verify.mutants import matrix as matrices
 from veriformer.verify.mutants.cell import judged
 from veriformer.verify.mutants.generic import generic_mutants, named, survivors
-from veriformer.verify.mutants.generic.operators import edits
-from veriformer.verify.mutants.generic.reach import implementation, modules, resting_on, tree
-from veriformer.verify.mutants.generic.sites import edited, sites
+from veriformer.verify.mutants.generic.records import implementation, modules, resting_on, tree_of
+from veriformer.verify.mutants.generic.sites import edited, edits, sites
 from veriformer.verify.mutants.matrix import MATRIX_PROFILE, cells, kill_matrix, validate
 from veriformer.verify.mutants.terminal import show
 from veriformer.verify.targets.loading import wrap
@@ -76,8 +75,8 @@ def test_only_what_computes_is_edited() -> None:
 
 def test_every_edit_is_made_where_it_was_found() -> None:
     for module in modules()[:6]:
-        original = ast.unparse(tree(module))
-        for site in sites(module, tree(module)):
+        original = ast.unparse(tree_of(module))
+        for site in sites(module, tree_of(module)):
             assert ast.unparse(edited(ast.parse(original), site)) != original, site.identifier
 
 

@@ -8,7 +8,7 @@ from veriformer.verify.catalogue.selection import checks
 from veriformer.verify.mutants import MUTANTS
 from veriformer.verify.mutants.cell import judged
 from veriformer.verify.mutants.matrix import MATRIX_PROFILE, KillMatrix
-from veriformer.verify.mutants.shrinking import with_smallest
+from veriformer.verify.mutants.mutation_run import with_smallest
 from veriformer.verify.mutants.terminal import sentence
 from veriformer.verify.targets.loading import load
 

@@ -1,4 +1,7 @@
-"""In the candidate's process: every case in turn, and calls whose history or memory would betray one that cheats."""
+"""In the candidate's process: every case in turn, and calls whose history or memory would betray one that cheats.
+
+Attributes that a candidate replaces in its process are noted: functions that compare, measure time or compute.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""From causes to findings: the sentence, the weight, the evidence, and the order in which people read them."""
+"""From causes to findings: the sentence, the weight, the evidence, and the order in which people read them.
+
+A finding shows one call, with what was said of it and by which requirement it was judged.
+"""
 
 from __future__ import annotations
 

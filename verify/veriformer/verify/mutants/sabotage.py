@@ -1,26 +1,40 @@
 """Adapters that compute nothing: zeros, a constant, NaN, their own first argument, garbage.
 
 Each provides every operation with the shape, the dtype and the gradient of the right result, as far as its kind has
-them. A suite that lets one of them through a check of a formula has checked nothing.
+them. A suite that lets one of them through a check of a formula has checked nothing. Whole models that compute nothing
+are right ones whose logits are exchanged for something else.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import wraps
 from types import SimpleNamespace
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from veriformer.spec.requirement import Kind
 from veriformer.verify.contract.signatures import POSITIONAL
 from veriformer.verify.judging.check import Check
-from veriformer.verify.mutants import sabotage_results
 from veriformer.verify.mutants.combinators import Fault, Operation, instead
 from veriformer.verify.mutants.records import Sabotage
+from veriformer.verify.mutants.staged_reference.model import Decoder, EncoderDecoder, Model, Shape
 from veriformer.verify.targets.impl import reference
+
+_Exchange = Callable[[Tensor, Tensor], Any]
+
+_KEPT_BY_GARBAGE = {
+    "causal_lm.reach": "what is drawn anew changes with every token",
+    "seq2seq_lm.reach": "what is drawn anew changes with every token",
+    "seq2seq_lm.source_reach": "what is drawn anew changes with every token",
+    "causal_lm.checkpointing": "both gradients are drawn from one seed",
+    "masked_lm.checkpointing": "both gradients are drawn from one seed",
+    "seq2seq_lm.checkpointing": "both gradients are drawn from one seed",
+}
+"""Requirements that random numbers keep, each with the reason."""
 
 Fill = Callable[[Tensor], Tensor]
 
@@ -39,6 +53,32 @@ _RIGHT = reference
 """Source of the adapters' shapes, dtypes and gradients."""
 
 _OPERATIONS = tuple(name for name in vars(_RIGHT) if name in POSITIONAL)
+
+
+def _models(exchange: _Exchange | None) -> dict[str, Callable[[], nn.Module]]:
+    """A factory of every kind. exchange: from the right logits and what they are made of; None gives back the ids."""
+    kinds: dict[str, tuple[type[Model], Shape]] = {
+        "causal_lm": (Decoder, Shape()),
+        "masked_lm": (Decoder, Shape(causal=False)),
+        "seq2seq_lm": (EncoderDecoder, Shape(cross=True)),
+    }
+    return {name: _factory(kind, shape, exchange) for name, (kind, shape) in kinds.items()}
+
+
+def _factory(kind: type[Model], shape: Shape, exchange: _Exchange | None) -> Callable[[], nn.Module]:
+    class Spoiled(kind):  # type: ignore[misc, valid-type]
+        def logits(self, h: Tensor) -> Any:
+            right = super().logits(h)
+            return right if exchange is None else exchange(right, h)
+
+        @wraps(kind.forward)
+        def forward(self, ids: Tensor, *arguments: Any, **options: Any) -> Any:
+            output = super().forward(ids, *arguments, **options)
+            if exchange is None:
+                output.logits = options.get("decoder_ids", ids)
+            return output
+
+    return lambda: Spoiled(shape)
 
 
 class _Replaced(torch.autograd.Function):
@@ -117,7 +157,7 @@ class _Untrained:
 
 def _everywhere(fill: Fill) -> Callable[[], object]:
     filled = {name: _filled(fill)(getattr(_RIGHT, name)) for name in _OPERATIONS}
-    models = sabotage_results.models(lambda right, h: _Replaced.apply(fill, right, h))  # type: ignore[no-untyped-call]
+    models = _models(lambda right, h: _Replaced.apply(fill, right, h))  # type: ignore[no-untyped-call]
     return lambda: SimpleNamespace(**filled, **models)
 
 
@@ -132,7 +172,7 @@ def _garbage(x: Tensor) -> Tensor:
 
 
 def _identity() -> object:
-    return SimpleNamespace(**dict.fromkeys(_OPERATIONS, _first_argument), **sabotage_results.models(None))
+    return SimpleNamespace(**dict.fromkeys(_OPERATIONS, _first_argument), **_models(None))
 
 
 def _first_argument(first: Any, *arguments: Any, **options: Any) -> Any:
@@ -154,7 +194,7 @@ SABOTAGES: tuple[Sabotage, ...] = (
         "garbage",
         "numbers drawn at random",
         _everywhere(_garbage),
-        dict(sabotage_results.KEPT_BY_GARBAGE),
+        dict(_KEPT_BY_GARBAGE),
     ),
 )
 
