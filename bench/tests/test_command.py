@@ -4,9 +4,9 @@ import pytest
 from click.testing import CliRunner
 
 from veriformer.bench import assess, counts, document, targets
-from veriformer.bench.cases import Case
 from veriformer.bench.cli import bench
 from veriformer.bench.commands import arguments
+from veriformer.bench.counts import Case
 from veriformer.bench.polynomials import Axis, Grid
 from veriformer.bench.predicted_costs import AS_PRINTED, IN_BLOCKS
 

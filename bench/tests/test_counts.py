@@ -1,9 +1,8 @@
 import pytest
 import torch
 
-from veriformer.bench.cases import RECTANGULAR, Case, causal
-from veriformer.bench.counts import FLOPS, PEAK, Series, block_size
-from veriformer.bench.flops import NotCountable
+from veriformer.bench.counts import FLOPS, PEAK, RECTANGULAR, Case, Series, block_size, causal
+from veriformer.bench.metered_costs import NotCountable
 from veriformer.bench.polynomials import Axis, Grid
 from veriformer.bench.predicted_costs import AS_PRINTED, IN_BLOCKS
 from veriformer.bench.targets import Target, find

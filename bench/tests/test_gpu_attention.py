@@ -8,10 +8,8 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from veriformer.bench import attention_kernels, gpu_attention
 from veriformer.bench.attention_kernels import AttentionKernel
-from veriformer.bench.check_before_timing import WrongError, verify
 from veriformer.bench.cli import bench
-from veriformer.bench.gpu_attention import Setting
-from veriformer.bench.gpu_timing import spread
+from veriformer.bench.gpu_attention import Setting, WrongError, spread, verify
 
 CPU = torch.device("cpu")
 

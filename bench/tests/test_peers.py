@@ -11,8 +11,8 @@ from veriformer.bench.cli import bench
 from veriformer.bench.peers import (
     catalogue,
     decoding,
-    hugging_face,
     interleaved_benchmark,
+    models,
     operations,
     optimizer,
     prefill,
@@ -20,13 +20,12 @@ from veriformer.bench.peers import (
     tiles,
     training,
     vocabulary,
-    x_transformers,
 )
 from veriformer.bench.peers.case import Question, Schedule, at_least
+from veriformer.bench.peers.command import line
 from veriformer.bench.peers.interleaved_benchmark import AGAIN, OURS, Times
-from veriformer.bench.peers.plain_gpt import PlainGPT
+from veriformer.bench.peers.models import PlainGPT
 from veriformer.bench.peers.sizes import Sizes
-from veriformer.bench.peers.terminal import line
 from veriformer.bench.verdicts import Verdict
 
 TINY = Sizes(layers=2, width=16, heads=2, length=12, batch=3, vocabulary=11)
@@ -125,15 +124,15 @@ def test_training_beside_the_baseline_and_the_ceiling(schedule, without_transfor
 def test_training_beside_transformers(schedule):
     pytest.importorskip("transformers")
     found = {peer.theirs: peer for peer in training.eager("name", TINY, schedule)}
-    assert found[hugging_face.NAME].goal == at_least(1.15)
-    assert found[hugging_face.NAME].verdict is Verdict.CONFIRMED
+    assert found[models.GPT2].goal == at_least(1.15)
+    assert found[models.GPT2].verdict is Verdict.CONFIRMED
 
 
 def test_their_model_has_the_same_size_and_learns():
     pytest.importorskip("transformers")
     torch.manual_seed(0)
     step = training.theirs(TINY)
-    assert count(hugging_face.gpt2(TINY)) == TINY.parameters + BIASES
+    assert count(models.gpt2(TINY)) == TINY.parameters + BIASES
     before = float(step.loss(step.ids, step.labels).detach())
     for _ in range(10):
         step()
@@ -210,7 +209,7 @@ def test_prefill_is_timed_where_both_choose_the_same(schedule, monkeypatch):
     pytest.importorskip("transformers")
     (found,) = prefill.prompt("name", TINY, schedule)
     assert (found.ratio, found.values[OURS], found.goal) == (2.0, TINY.tokens, None)
-    monkeypatch.setattr(prefill.targets, "from_transformers", lambda peer: hugging_face.gpt2(TINY))
+    monkeypatch.setattr(prefill.targets, "from_transformers", lambda peer: models.gpt2(TINY))
     monkeypatch.setattr(torch, "equal", lambda a, b: False)
     (found,) = prefill.prompt("name", TINY, schedule)
     assert "different tokens" in found.reason
@@ -231,7 +230,7 @@ def test_x_transformers_has_about_the_same_size_and_learns():
     pytest.importorskip("x_transformers")
     torch.manual_seed(0)
     step = training.x_transformer(TINY)
-    assert abs(count(x_transformers.decoder(TINY)) / TINY.parameters - 1) < 0.05
+    assert abs(count(models.decoder(TINY)) / TINY.parameters - 1) < 0.05
     before = float(step.loss(step.ids, step.labels).detach())
     for _ in range(10):
         step()

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from veriformer.bench.cli import bench
 from veriformer.bench.document import Benchmarks
 from veriformer.bench.scaling import measure
-from veriformer.bench.scaling.judge import judge
+from veriformer.bench.scaling.command import judge
 from veriformer.bench.scaling.measure import Series
 from veriformer.bench.scaling.prediction import band, fit
 from veriformer.bench.scaling.sweeps import SWEEPS, chosen

@@ -1,7 +1,6 @@
 import pytest
 
-from veriformer.bench.cases import Case, causal
-from veriformer.bench.counts import FLOPS, PEAK, Series, block_size
+from veriformer.bench.counts import FLOPS, PEAK, Case, Series, block_size, causal
 from veriformer.bench.polynomials import Axis, Grid
 from veriformer.bench.targets import NAMES, UnknownTargetError, find
 from veriformer.bench.verdicts import Verdict

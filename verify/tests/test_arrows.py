@@ -48,7 +48,7 @@ def test_every_arrow_is_kept() -> None:
         ("impl/veriformer/impl/precision.py", "import veriformer.spec.scores.softmax", "impl imports none"),
         ("verify/veriformer/verify/judging/judge.py", "import veriformer.impl", "verify imports spec"),
         ("verify/veriformer/verify/laws/pairs.py", "import veriformer.verify.operations.registry", "verify's folders"),
-        ("bench/veriformer/bench/flops.py", "import veriformer.impl", "bench imports spec"),
+        ("bench/veriformer/bench/metered_costs.py", "import veriformer.impl", "bench imports spec"),
         ("verify/veriformer/workers/session.py", "import veriformer.verify.results", "workers imports none"),
         ("reports/veriformer/reports/summary.py", "import veriformer.verify.judging.trial", "reports imports spec"),
     ],

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from veriformer.bench.assessment import Assessment, Measured, differentiable, measure, uncountable_record
 from veriformer.bench.document import Count
-from veriformer.bench.flops import NotCountable
 from veriformer.bench.measuring import Bench
+from veriformer.bench.metered_costs import NotCountable
 from veriformer.bench.models.assess import assess as assess_model
 from veriformer.bench.operations.catalogue import FAMILIES, PLAIN, names
 from veriformer.bench.operations.family import Family, Operation

@@ -12,8 +12,8 @@ import sympy
 
 from veriformer.bench import measuring, recomputation, words
 from veriformer.bench.document import Claim, Count, Expression, Witness
-from veriformer.bench.flops import NotCountable
 from veriformer.bench.measuring import Bench, NoGradient
+from veriformer.bench.metered_costs import NotCountable
 from veriformer.bench.operations.family import Family
 from veriformer.bench.polynomials import Axis, Polynomial
 from veriformer.bench.predicted_costs import adapt

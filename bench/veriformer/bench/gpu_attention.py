@@ -1,22 +1,38 @@
-"""Attention on a GPU: ours beside PyTorch's, each checked against the specification, then timed in turns."""
+"""Attention on a GPU: ours beside PyTorch's, each checked against the specification, then timed in turns.
+
+A kernel for halves accumulates in float32 and rounds to halves what it multiplies again: weights, gradients of scores,
+outputs. The bound on an error is that of the specification's formula in float32, and what those roundings add.
+Turns share clocks, heat and neighbours.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
+from statistics import median, quantiles
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from veriformer.bench.attention_kernels import AttentionKernel, attention_kernels
-from veriformer.bench.check_before_timing import WrongError, verify
-from veriformer.bench.gpu_timing import interleaved, spread
+from veriformer.bench.attention_kernels import Attend, AttentionKernel, attention_kernels
 from veriformer.spec import costs
+from veriformer.spec.arithmetic import FORMATS, Float, Format, RunningError
+from veriformer.spec.attention.attention import attention, attention_vjp
 
 LENGTHS = (512, 1024, 2048, 4096, 8192, 16384)
 WIDTHS = (64, 128)
 _TOKENS, _MODEL = 16384, 2048  # tokens of a batch, and width of all heads together, at every length
 _DEVICE = torch.device("cuda")
+
+_Reals = NDArray[np.float64]
+_HALVES = {torch.bfloat16: FORMATS["bf16"], torch.float16: FORMATS["fp16"]}
+_LENGTH, _HEADS = 193, 2  # beyond one block of every kernel, and no multiple of any
+
+_LEAD_CYCLES = 2_000_000  # about a millisecond, in which the CPU gets ahead of the GPU
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,3 +169,98 @@ def _cell(rate: Rate) -> str:
     if rate.tflops is None or rate.spread is None:
         return f"{rate.kernel}: {'WRONG' if rate.wrong else 'not timed'} ({rate.reason})"
     return f"{rate.kernel}: {rate.tflops:.0f} TFLOP/s ±{100 * rate.spread:.0f} %"
+
+
+class WrongError(ValueError):
+    """A result that is further from the exact one than rounding explains; the message says which and how far."""
+
+
+def verify(attend: Attend, *, width: int, dtype: torch.dtype, is_causal: bool, device: torch.device) -> None:
+    """Judge output and gradients of one call. Raises WrongError."""
+    q, k, v, g = (torch.from_numpy(x).to(device, dtype) for x in _arguments(width, dtype))
+    leaves = [x.requires_grad_() for x in (q, k, v)]
+    o = attend(*leaves, is_causal=is_causal)
+    got = (o, *torch.autograd.grad(o, leaves, g))
+    names, wanted = ("output", "dq", "dk", "dv"), expected(width, dtype, is_causal)
+    for name, x, (exact, bound) in zip(names, got, wanted, strict=True):
+        ratio = float((np.abs(x.detach().double().cpu().numpy() - exact) / bound).max())
+        if not ratio <= 1:
+            raise WrongError(f"{name}: the error is {ratio:.3g} times what rounding explains")
+
+
+@cache
+def expected(width: int, dtype: torch.dtype, is_causal: bool) -> list[tuple[_Reals, _Reals]]:
+    """Exact values of output, dq, dk and dv, each with the bound on a right kernel's error."""
+    xp = RunningError(FORMATS["fp32"])
+    arguments = _arguments(width, dtype)
+    raised = [xp.asarray(x) for x in arguments]
+    results = (
+        attention(xp, *raised[:3], is_causal=is_causal),
+        *attention_vjp(xp, *raised, is_causal=is_causal)[:3],
+    )
+    added = _roundings(*arguments, half=_HALVES[dtype], is_causal=is_causal)
+    judged = (xp.judgeable(x) for x in results)
+    return [(exact, bound + more) for (exact, bound), more in zip(judged, added, strict=True)]
+
+
+def _arguments(width: int, dtype: torch.dtype) -> tuple[_Reals, ...]:
+    """q, k, v and a cotangent, of numbers that the dtype holds exactly."""
+    generator = torch.Generator().manual_seed(width)
+    shape = (1, _HEADS, _LENGTH, width)
+    return tuple(torch.randn(shape, generator=generator).to(dtype).double().numpy() for _ in range(4))
+
+
+def _roundings(q: _Reals, k: _Reals, v: _Reals, g: _Reals, *, half: Format, is_causal: bool) -> tuple[_Reals, ...]:
+    """Return the terms that the roundings to halves add to the bounds of output, dq, dk and dv.
+
+    Each weight, each gradient of a score and each result is rounded once, each D = Σ g o is formed from an o that has
+    lost twice; one unit more covers what these do to one another and TF32, which cuts off.
+    """
+    n, u = k.shape[2], half.unit_roundoff
+    xp = Float()
+    identity = np.broadcast_to(np.eye(n), (*k.shape[:2], n, n))
+    weights = attention(xp, *(xp.asarray(x) for x in (q, k, identity)), is_causal=is_causal)
+    P: _Reals = xp.tofloat(weights.value)
+    dP = np.abs(g) @ np.abs(v).swapaxes(2, 3)
+    dS = P * (dP + (P * dP).sum(-1, keepdims=True)) * q.shape[3] ** -0.5
+    # Below the normal numbers what is lost is a part of the smallest one, however small the weight is.
+    P, dS = (np.where(P > 0, x + half.smallest_subnormal, 0) for x in (3 * u * P, 5 * u * dS))
+    sums = (P @ np.abs(v), dS @ np.abs(k), dS.swapaxes(2, 3) @ np.abs(q), P.swapaxes(2, 3) @ np.abs(g))
+    return tuple(x + half.smallest_subnormal for x in sums)
+
+
+def interleaved(runs: Mapping[str, Callable[[], object]], *, rounds: int, warm_up: int = 3) -> dict[str, list[float]]:
+    """Seconds of each run in each round. In a round each runs once, in random order, and finds the L2 cache flushed.
+
+    The GPU is kept busy until a run has been launched as a whole: its time is the GPU's, not that of Python.
+    """
+    for run in runs.values():
+        for _ in range(warm_up):
+            run()
+    order = list(runs)
+    found: dict[str, list[float]] = {name: [] for name in runs}
+    flush = torch.empty(256 * 2**20, dtype=torch.uint8, device="cuda")
+    shuffle = random.Random(0).shuffle
+    for _ in range(rounds):
+        shuffle(order)
+        for name in order:
+            found[name].append(_time(runs[name], flush))
+    return found
+
+
+def _time(run: Callable[[], object], flush: torch.Tensor) -> float:
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
+    flush.zero_()
+    torch.cuda._sleep(_LEAD_CYCLES)  # type: ignore[no-untyped-call]
+    begin.record()
+    run()
+    end.record()
+    torch.cuda.synchronize()
+    return float(begin.elapsed_time(end)) / 1000
+
+
+def spread(seconds: list[float]) -> tuple[float, float]:
+    """The median, and half the distance between the quartiles relative to it."""
+    middle = median(seconds)
+    low, _, high = quantiles(seconds, n=4)
+    return middle, (high - low) / 2 / middle

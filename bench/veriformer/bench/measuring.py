@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
-from veriformer.bench.flops import NotCountable
 from veriformer.bench.meter import Meter, Phase, size_of
+from veriformer.bench.metered_costs import NotCountable
 from veriformer.bench.operations.family import Call, Family
 from veriformer.bench.quantities import (
     ALLOCATIONS,

@@ -2,13 +2,18 @@
 
 Bytes moved are those that each operator reads and writes: views move none, a broadcast axis is read once, a gather
 reads what it takes. What a kernel does within itself is not seen; FLOPs of fused attention follow PyTorch's formula.
+
+FLOPs are those of matrix products, by PyTorch's own formulas first; a multiply-add is 2. Its counter takes a product
+that it has no formula for as free, in silence: products that accumulate in place, and the fused attention
+kernels of the CPU. Those get their formula here.
 """
 
 from __future__ import annotations
 
+import re
 import weakref
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from functools import cache
@@ -16,10 +21,10 @@ from math import prod
 from typing import Any
 
 import torch
+from torch.utils import flop_counter
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
-
-from veriformer.bench.formulas import formula, is_modelled, is_product
+from torch.utils.flop_counter import flop_registry
 
 _UNREAD = {"copy_", "fill_", "zero_", "uniform_", "normal_", "bernoulli_", "random_", "exponential_"}
 _TAKES = {"embedding", "gather", "index", "index_select", "take", "take_along_dim"}
@@ -27,6 +32,15 @@ _PUTS = {"index_put_", "index_copy_", "scatter_", "index_fill_", "_index_put_imp
 _ASKED = {"_local_scalar_dense", "equal", "nonzero", "masked_select", "_unique2"}
 """Operators after which the host knows a value, or how many there are."""
 _EMPTY = {"empty", "new_empty", "empty_like", "empty_strided", "new_empty_strided"}
+
+_aten = torch.ops.aten
+
+_Sizes = Sequence[int]
+
+# PyTorch leaves these without types.
+_on_shapes: Callable[..., Any] = flop_counter.shape_wrapper
+_SDPA_FORWARD: Callable[..., Any] = flop_counter.sdpa_flop_count
+_SDPA_BACKWARD: Callable[..., Any] = flop_counter.sdpa_backward_flop_count
 
 
 class Phase(Enum):
@@ -117,16 +131,16 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if not func.is_view:
             self.calls[name] += 1
             self.moved[name] += _moved(func, args, kwargs, *tensors)
-        counted = formula(packet)
+        counted = _formula(packet)
         if counted is not None:
             flops = int(counted(*args, **kwargs, out_val=result))
             self.flops[name] += flops
             self.flops_of[phase()] += flops
-            if is_modelled(packet):
+            if _is_modelled(packet):
                 self.modelled.add(name)
                 if kwargs.get("is_causal") or any(x is True for x in args):
                     self.uncounted.add(f"{packet}, which may leave out what a causal mask hides")
-        elif is_product(packet):
+        elif _is_product(packet):
             self.uncounted.add(str(packet))
 
     def _hold(self, tensor: torch.Tensor) -> bool:
@@ -191,10 +205,79 @@ def _written(func: Any) -> list[tuple[int, str]]:
 @cache
 def _is_composed(func: Any) -> bool:
     """Return whether an operator without a formula decomposes into others, which are counted in its place."""
-    return formula(func.overloadpacket) is None and func._can_decompose()
+    return _formula(func.overloadpacket) is None and func._can_decompose()
 
 
 def _bytes(x: torch.Tensor) -> int:
     """Bytes of the elements, those of a broadcast axis once."""
     lengths = (n for n, stride in zip(x.shape, x.stride(), strict=True) if stride or not n)
     return x.element_size() * prod(lengths)
+
+
+def _accumulated(c: _Sizes, a: _Sizes, b: _Sizes, *rest: Any, out_shape: Any = None, **options: Any) -> int:
+    """c + a b, for matrices, batches of them, or a matrix and a vector."""
+    return _product(a, b)
+
+
+def _product(a: _Sizes, b: _Sizes, *rest: Any, out_shape: Any = None, **options: Any) -> int:
+    """a b: every element of a meets every column of b; a vector is one column."""
+    return 2 * prod(a) * (b[-1] if len(b) > 1 else 1)
+
+
+def _linear(x: _Sizes, weight: _Sizes, *rest: Any, out_shape: Any = None, **options: Any) -> int:
+    """x Wᵀ, with a bias and an activation in the same kernel."""
+    return 2 * prod(x) * weight[0]
+
+
+_FORMULAS = {
+    **dict.fromkeys(
+        (_aten.addmm_, _aten.baddbmm_, _aten.addbmm, _aten.addbmm_, _aten.addmv, _aten.addmv_), _accumulated
+    ),
+    **dict.fromkeys((_aten.mv, _aten.dot, _aten.vdot), _product),
+    torch.ops.mkldnn._linear_pointwise: _linear,
+}
+
+
+def _fused_forward(q: _Sizes, k: _Sizes, v: _Sizes, *rest: Any, out_shape: Any = None, **options: Any) -> int:
+    return int(_SDPA_FORWARD(q, _heads(k, q), _heads(v, q)))
+
+
+def _fused_backward(
+    g: _Sizes, q: _Sizes, k: _Sizes, v: _Sizes, *rest: Any, out_shape: Any = None, **options: Any
+) -> int:
+    return int(_SDPA_BACKWARD(g, q, _heads(k, q), _heads(v, q)))
+
+
+def _heads(k: _Sizes, q: _Sizes) -> _Sizes:
+    """The shape of keys that every query head reads: groups share memory, not work."""
+    return (*k[:1], q[1], *k[2:])
+
+
+_MODELLED = {
+    _aten._scaled_dot_product_flash_attention_for_cpu: _on_shapes(_fused_forward),
+    _aten._scaled_dot_product_flash_attention_for_cpu_backward: _on_shapes(_fused_backward),
+}
+"""The fused kernels of the CPU, free to PyTorch's counter: its formula for those of a GPU says what they do.
+
+Not where a mask is causal: whether a kernel leaves out what is hidden, the dispatcher cannot see.
+"""
+
+
+def _formula(packet: Any) -> Callable[..., int] | None:
+    """FLOPs of an operator from its arguments and `out_val`, or None where there is no formula."""
+    own = _MODELLED.get(packet) or _OWN.get(packet)
+    return own or flop_registry.get(packet)
+
+
+def _is_modelled(packet: Any) -> bool:
+    """Return whether the FLOPs of an operator follow a formula that models the inside of its kernel."""
+    return packet in _MODELLED or "attention" in packet.__name__
+
+
+def _is_product(packet: Any) -> bool:
+    """Return whether an operator multiplies matrices, by its name."""
+    return packet in _FORMULAS or bool(_PRODUCT.search(packet.__name__))
+
+
+_OWN = {packet: _on_shapes(count) for packet, count in _FORMULAS.items()}
+_PRODUCT = re.compile(r"attention|mm(_|$)|mv_?$|(^|_)v?dot$|linear|matmul|conv")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import torch
 
 from veriformer.bench.calls import Attention
-from veriformer.bench.loading import LoadingError, load
 from veriformer.bench.predicted_costs import AS_PRINTED, AS_PRINTED_WORD, IN_BLOCKS, IN_BLOCKS_WORD, Costs
 
 
@@ -84,7 +88,7 @@ def find(name: str, variant: str | None = None) -> Target:
 
         return Target(name, None, None, False, torch_functional, variant)
     try:
-        return Target(name, None, None, False, load(name), variant)
+        return Target(name, None, None, False, _load(name), variant)
     except LoadingError as error:
         raise UnknownTargetError(f"{error}; or one of {', '.join((*NAMES, *OTHERS))}") from error
 
@@ -163,3 +167,42 @@ def generate(model: Any, ids: torch.Tensor, new: int) -> torch.Tensor:
     from veriformer.impl.generation.generate import generate as ours
 
     return ours(model, ids, max_new_tokens=new)
+
+
+class LoadingError(ValueError):
+    """The target cannot be loaded; the message says what was expected, what was found and what to do."""
+
+
+def _load(word: str) -> object:
+    """A file (``path/to/mine.py``), a dotted module, or an attribute of either (``pkg.mod:thing``).
+
+    Raises LoadingError with the reason for anything that cannot be loaded, whatever it raised.
+    """
+    try:
+        place, _, attribute = word.partition(":") if not Path(word).exists() else (word, "", "")
+        module = _file(place) if place.endswith(".py") else _module(place)
+        return getattr(module, attribute) if attribute else module
+    except LoadingError:
+        raise
+    except Exception as error:
+        raise LoadingError(f"target {word!r}: raised {type(error).__name__} while it was loaded: {error}") from error
+
+
+def _file(place: str) -> ModuleType:
+    path = Path(place).resolve()
+    found = importlib.util.spec_from_file_location(path.stem, path) if path.is_file() else None
+    if found is None or found.loader is None:
+        raise LoadingError(f"target {place!r}: expected a Python file, found none at {path}; check the path")
+    module = importlib.util.module_from_spec(found)
+    sys.path.insert(0, str(path.parent))  # a file may import its neighbours, as a script may
+    sys.modules.setdefault(path.stem, module)
+    found.loader.exec_module(module)
+    return module
+
+
+def _module(place: str) -> ModuleType:
+    if not all(part.isidentifier() for part in place.split(".")) or importlib.util.find_spec(place) is None:
+        raise LoadingError(
+            f"target {place!r}: expected a file (path/to/mine.py), a module (pkg.mod), an attribute (pkg.mod:thing)"
+        )
+    return importlib.import_module(place)

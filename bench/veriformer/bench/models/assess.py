@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from veriformer.bench.assessment import Assessment, Measured, measure
 from veriformer.bench.document import Count
-from veriformer.bench.flops import NotCountable
 from veriformer.bench.measuring import Bench
+from veriformer.bench.metered_costs import NotCountable
 from veriformer.bench.models import families
 from veriformer.bench.models.families import CASES, FORWARD, HELD, LONG, PLAIN_STEP, SHORT, STEP, TRAINING, Base
 from veriformer.bench.polynomials import Polynomial

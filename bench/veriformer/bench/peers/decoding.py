@@ -10,7 +10,7 @@ import torch
 
 from veriformer.bench import targets
 from veriformer.bench.document import Peer
-from veriformer.bench.peers import hugging_face
+from veriformer.bench.peers import models
 from veriformer.bench.peers.case import Question, Schedule, at_least
 from veriformer.bench.peers.interleaved_benchmark import OURS
 from veriformer.bench.peers.roofline import reading
@@ -50,7 +50,7 @@ class Decoding:
 
 def decoding(sizes: Sizes) -> Decoding:
     """A model of transformers and ours with its weights. Raises MissingError."""
-    peer = hugging_face.gpt2(sizes).eval()
+    peer = models.gpt2(sizes).eval()
     prompt = torch.randint(sizes.vocabulary, (sizes.batch, _PROMPT))
     model = targets.from_transformers(peer)
     return Decoding(peer, model, targets.compiled_decoder(model), prompt, _NEW)
@@ -66,7 +66,7 @@ def cached(name: str, sizes: Sizes, schedule: Schedule) -> Iterator[Peer]:
         both = decoding(sizes)
         schedule.tell(f"{what}: compiling")
         same = all(torch.equal(ours(), both.theirs()) for ours in (both.ours, both.eager))
-    except hugging_face.MissingError as error:
+    except models.MissingError as error:
         yield against.unanswered(error)
         return
     except Exception as error:  # whatever a compiler raises on a machine where it finds no tools

@@ -11,7 +11,7 @@ from veriformer.bench import targets
 from veriformer.bench.document import Peer
 from veriformer.bench.peers.case import Question, Schedule, at_most
 from veriformer.bench.peers.interleaved_benchmark import OURS, Run
-from veriformer.bench.peers.plain_gpt import PlainGPT
+from veriformer.bench.peers.models import PlainGPT
 from veriformer.bench.peers.sizes import Sizes
 
 FOREACH = "torch.optim.AdamW(foreach=True)"

@@ -10,10 +10,10 @@ import torch
 
 from veriformer.bench import targets
 from veriformer.bench.document import Peer
-from veriformer.bench.peers import hugging_face, roofline, x_transformers
+from veriformer.bench.peers import models, roofline
 from veriformer.bench.peers.case import Question, Schedule, at_least
 from veriformer.bench.peers.interleaved_benchmark import OURS, Run
-from veriformer.bench.peers.plain_gpt import PlainGPT
+from veriformer.bench.peers.models import PlainGPT
 from veriformer.bench.peers.sizes import Sizes
 
 PLAIN = "torch.nn"
@@ -53,7 +53,7 @@ def plain(sizes: Sizes, compiled: bool = False) -> Step:
 
 def theirs(sizes: Sizes) -> Step:
     """The model of transformers with PyTorch's fused AdamW. Raises MissingError."""
-    model = hugging_face.gpt2(sizes)
+    model = models.gpt2(sizes)
 
     def loss(ids: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         return model(ids, labels=labels, use_cache=False).loss  # type: ignore[no-any-return]
@@ -63,7 +63,7 @@ def theirs(sizes: Sizes) -> Step:
 
 def x_transformer(sizes: Sizes) -> Step:
     """The model of x-transformers with PyTorch's fused AdamW. Raises MissingError."""
-    model = x_transformers.decoder(sizes)
+    model = models.decoder(sizes)
 
     def loss(ids: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         return torch.nn.functional.cross_entropy(model(ids).flatten(0, 1), labels.flatten())
@@ -88,12 +88,12 @@ def eager(name: str, sizes: Sizes, schedule: Schedule) -> Iterator[Peer]:
     """Ours beside the baseline and the model of transformers, and as a fraction of what products reach here."""
     what = f"training step of {_described(sizes)}, eager"
     sides: dict[str, Run] = {OURS: ours(sizes), PLAIN: plain(sizes), roofline.PRODUCT: roofline.product()}
-    against = Question(case=name, what=what, theirs=hugging_face.NAME, quantity=_SPEED, goal=at_least(1.15))
-    further = Question(case=name, what=what, theirs=x_transformers.NAME, quantity=_SPEED)
+    against = Question(case=name, what=what, theirs=models.GPT2, quantity=_SPEED, goal=at_least(1.15))
+    further = Question(case=name, what=what, theirs=models.X_TRANSFORMERS, quantity=_SPEED)
     for question, make in ((against, theirs), (further, x_transformer)):
         try:
             sides[question.theirs] = make(sizes)
-        except hugging_face.MissingError as error:
+        except models.MissingError as error:
             yield question.unanswered(error)
     times, conditions = schedule.run(what, sides)
     rates = {side: sizes.tokens / times.of(side) for side in sides}

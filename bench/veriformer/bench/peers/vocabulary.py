@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from veriformer.bench.document import Peer
-from veriformer.bench.flops import NotCountable
-from veriformer.bench.memory import count_whole_peak_bytes
+from veriformer.bench.metered_costs import NotCountable, count_whole_peak_bytes
 from veriformer.bench.peers import training
 from veriformer.bench.peers.case import Question, Schedule, at_least, at_most
 from veriformer.bench.peers.interleaved_benchmark import OURS

@@ -1,12 +1,72 @@
-"""The baseline: GPT-2 as one writes it with ``torch.nn``, after Karpathy's nanoGPT."""
+"""Models to compare with: GPT-2 as one writes it with ``torch.nn``, and those of other libraries, of the same sizes.
+
+The plain one is after Karpathy's nanoGPT. The libraries belong to the extra ``peers``.
+"""
 
 from __future__ import annotations
+
+import importlib
+import logging
+import warnings
+from typing import Any
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
 from veriformer.bench.peers.sizes import Sizes
+
+GPT2 = "GPT2LMHeadModel"
+
+X_TRANSFORMERS = "x-transformers"
+
+
+class MissingError(ImportError):
+    """The library is not there; the message says how to get it."""
+
+
+def gpt2(sizes: Sizes) -> Any:
+    """Their model of these sizes, with random weights and without dropout. Raises MissingError."""
+    try:
+        library: Any = importlib.import_module("transformers")
+    except ImportError as error:
+        raise MissingError("transformers is not installed: pip install 'veriformer[peers]'") from error
+    logging.getLogger("transformers").setLevel(logging.ERROR)
+    config = library.GPT2Config(
+        vocab_size=sizes.vocabulary,
+        n_positions=sizes.length,
+        n_embd=sizes.width,
+        n_layer=sizes.layers,
+        n_head=sizes.heads,
+        resid_pdrop=0.0,
+        embd_pdrop=0.0,
+        attn_pdrop=0.0,
+        bos_token_id=None,
+        eos_token_id=None,
+        pad_token_id=0,
+        loss_type="ForCausalLMLoss",
+    )
+    return library.GPT2LMHeadModel(config)
+
+
+def decoder(sizes: Sizes) -> Any:
+    """Pre-norm, GELU, learned positions, a tied head and PyTorch's attention, as ours has. Raises MissingError."""
+    try:
+        with warnings.catch_warnings():  # of what it imports
+            warnings.simplefilter("ignore")
+            library: Any = importlib.import_module("x_transformers")
+    except ImportError as error:
+        raise MissingError("x-transformers is not installed: pip install 'veriformer[peers]'") from error
+    layers = library.Decoder(
+        dim=sizes.width,
+        depth=sizes.layers,
+        heads=sizes.heads,
+        attn_dim_head=sizes.width // sizes.heads,
+        attn_flash=True,
+    )
+    return library.TransformerWrapper(
+        num_tokens=sizes.vocabulary, max_seq_len=sizes.length, attn_layers=layers, tie_embedding=True
+    )
 
 
 class _Attention(nn.Module):

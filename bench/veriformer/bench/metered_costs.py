@@ -1,9 +1,16 @@
-"""FLOPs of one attention without a clock, counted by the meter."""
+"""FLOPs and peak memory of one attention, counted by the meter over fake tensors, without a clock and without memory.
+
+Counted is what PyTorch's dispatcher sees: every tensor, but not what a kernel takes for itself.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
+import torch
+
 from veriformer.bench.calls import Attention, Shape, fake_call
-from veriformer.bench.meter import Meter
+from veriformer.bench.meter import Meter, size_of
 
 
 class NotCountable(Exception):
@@ -33,3 +40,20 @@ def _metered(attention: Attention, shape: Shape, *, backward: bool) -> Meter:
         with meter:
             call.run(attention)
     return meter
+
+
+def count_peak_bytes(attention: Attention, shape: Shape, *, backward: bool) -> int:
+    """Bytes by which the worst moment of the call exceeds what is held after it: arguments, results, gradients."""
+    with fake_call(shape, backward=backward) as call:
+        meter = Meter(call.arguments)
+        with meter:
+            results = call.run(attention)
+        return meter.peak - size_of([*call.arguments, *results])
+
+
+def count_whole_peak_bytes(run: Callable[[], object], held: Sequence[torch.Tensor]) -> int:
+    """Bytes at the worst moment of a run on fake tensors, those that are held before it included."""
+    meter = Meter(held)
+    with meter:
+        run()
+    return meter.peak
