@@ -10,7 +10,7 @@ from inspect import cleandoc
 
 import click
 
-from veriformer.reports.mathml import prose, statement
+from veriformer.reports.environment import prose, statement
 from veriformer.spec.cli import main
 from veriformer.spec.explanation import Explanation, Fact
 from veriformer.verify.contract.signatures import STUBS

@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner
 
 from veriformer.reports.cli import diff, report
-from veriformer.reports.diff import changes
+from veriformer.reports.difference import changes
 from veriformer.reports.runs import as_set, read_results
 from veriformer.verify.results import Status
 

@@ -4,7 +4,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from veriformer.reports.mathml import math, prose, statement
+from veriformer.reports.environment import math, prose, statement
 
 
 def shape(markup):

@@ -10,7 +10,7 @@ from veriformer.bench.scaling.record import Scaling
 from veriformer.bench.statistics.blocks import Change
 from veriformer.bench.verdicts import Verdict
 from veriformer.reports import page
-from veriformer.reports.timings import timings
+from veriformer.reports.page import timings
 
 SCALING = Scaling(
     target="mine.py",

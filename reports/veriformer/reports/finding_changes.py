@@ -1,4 +1,4 @@
-"""Changes between the findings of two runs: new, of another weight, gone."""
+"""Changes between the findings of two sets of runs, paired by target: new, of another weight, gone."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from veriformer.reports.pairs import Pair, pairs
 from veriformer.spec.requirement import Weight
 from veriformer.verify.presentation.ranked import by_weight
 from veriformer.verify.results import Results
 from veriformer.verify.results.finding import Finding
 from veriformer.verify.results.words import title
+
+Pair = tuple[str, Results | None, Results | None]
+"""The name of the target, and its old and its new run, either of which there may not be."""
 
 
 class FindingSort(IntEnum):
@@ -100,3 +102,17 @@ def _violates(finding: Finding | None, weighs: Callable[[Weight], bool]) -> bool
 
 def _usually(weight: Weight) -> bool:
     return not weight.advice
+
+
+def pairs(old: Sequence[Results], new: Sequence[Results]) -> Iterator[Pair]:
+    """Runs are matched by target and device; where each side holds a single run, these two whatever they are called."""
+    if len(old) == len(new) == 1:
+        yield str(new[0].implementation["target"]), old[0], new[0]
+        return
+    before, after = _by_name(old), _by_name(new)
+    for name in dict.fromkeys([*after, *before]):
+        yield name[0] if name[1] in (None, "cpu") else f"{name[0]} on {name[1]}", before.get(name), after.get(name)
+
+
+def _by_name(runs: Sequence[Results]) -> dict[tuple[str, str | None], Results]:
+    return {(str(run.implementation["target"]), run.environment["device"]): run for run in runs}
