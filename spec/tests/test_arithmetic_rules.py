@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veriformer.spec.arithmetic import FORMATS, Float, Format, RunningError, RunningErrorArray
-from veriformer.spec.arithmetic.ulps import ULPS
+from veriformer.spec.arithmetic.running_error import ULPS
 
 R64, R32, RB16, R16 = (RunningError(FORMATS[name]) for name in ("fp64", "fp32", "bf16", "fp16"))
 U = FORMATS["fp32"].unit_roundoff

@@ -13,8 +13,7 @@ from veriformer.spec.registry import _MODULES
 from veriformer.spec.sabotage.__main__ import drawn, recall
 from veriformer.spec.sabotage.dependants import forget, reached
 from veriformer.spec.sabotage.equivalent import EQUIVALENT
-from veriformer.spec.sabotage.mutation import KINDS, ROOT, mutations
-from veriformer.spec.sabotage.operators import in_code, in_latex
+from veriformer.spec.sabotage.mutation import KINDS, ROOT, in_code, in_latex, mutations
 from veriformer.spec.sabotage.trial import resting_on, tried
 
 TESTS = Path(__file__).parent

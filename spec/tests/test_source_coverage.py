@@ -12,8 +12,10 @@ from veriformer.spec.equation import Scope, Source
 from veriformer.spec.registry import equations, select
 from veriformer.spec.sources import source_coverage
 from veriformer.spec.sources.source_coverage import (
+    REASONS,
     VERDICTS,
     Place,
+    SourceStatement,
     counts,
     excused,
     items,
@@ -23,7 +25,6 @@ from veriformer.spec.sources.source_coverage import (
     titles,
     uncovered,
 )
-from veriformer.spec.sources.source_statement import REASONS, SourceStatement
 
 DOCUMENTS = {"000", "001", "002", "003", "004"}
 DISPLAYED = {"000": 33, "001": 51, "002": 90, "003": 72, "004": 21}

@@ -9,13 +9,13 @@ from importlib.metadata import EntryPoint
 import click
 import pytest
 
-from veriformer.spec import cli, streams, suite, terminal
+from veriformer.spec import cli, suite, terminal
+from veriformer.spec.cli import SUMMARIES
 from veriformer.spec.document import document, in_words, reaches
 from veriformer.spec.equation import Equation, Erratum, Evidence, Scope, Source, Step
 from veriformer.spec.proofs.indexed import real
 from veriformer.spec.proofs.prover import Verdict
 from veriformer.spec.registry import select
-from veriformer.spec.summaries import SUMMARIES
 
 
 @pytest.fixture(autouse=True)
@@ -291,7 +291,7 @@ def test_the_version_is_said(call):
 def test_what_an_encoding_lacks_is_written_as_its_escape(monkeypatch):
     stream = io.TextIOWrapper(io.BytesIO(), encoding="cp1252")
     monkeypatch.setattr(sys, "stdout", stream)
-    streams.write_anything()
+    cli.write_anything()
     print("QKᵀ ≤ 1")
     stream.flush()
     assert stream.buffer.getvalue().decode("cp1252").strip() == r"QK\u1d40 \u2264 1"

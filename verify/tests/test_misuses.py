@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from veriformer.spec.summaries import SUMMARIES
+from veriformer.spec.cli import SUMMARIES
 from veriformer.verify.targets.error import TargetError
 from veriformer.verify.targets.lookup import check
 

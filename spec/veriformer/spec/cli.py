@@ -1,7 +1,11 @@
-"""The command line: the group that finds the commands of all packages, and ``veriformer spec``."""
+"""The command line: the group that finds the commands of all packages, and ``veriformer spec``.
+
+Commands are listed by static summaries, so that none is loaded for it.
+"""
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 import traceback
@@ -18,15 +22,29 @@ from veriformer.spec import suite
 from veriformer.spec.refused_arguments import suggesting
 from veriformer.spec.registry import UnknownEquationError, select
 from veriformer.spec.requirement import OF_REQUIREMENTS
-from veriformer.spec.streams import write_anything
 from veriformer.spec.suggestion import meant, some
-from veriformer.spec.summaries import SUMMARIES
 
 _INTERRUPTED = 130
 _BROKEN = 3
 _WIDE = 80
 _FIRST = ("verify", "inspect", "compare", "report", "spec")
 """The commands that are named first where a word is none."""
+
+SUMMARIES = {
+    "bench": "Count and time an implementation against the predictions of the specification.",
+    "campaign": "Run targets under new seeds for some hours, most where most is still to be seen, and say what may be "
+    "missed.",
+    "compare": "Do two implementations of anything agree?",
+    "diff": "Compare two results files, sets or folders of them: findings first, then rows, what is worse first.",
+    "explain": "Explain a name that a run gives or takes.",
+    "inspect": "Say what is recognised in a file, a module, a package or a class.",
+    "merge": "Put the parts of a run together, as if one machine had run it all.",
+    "mutants": "Measure the suite by what it catches.",
+    "report": "Write what was found as pages that a person reads.",
+    "train": "Train a small language model on TEXT, or on a text that is made for it.",
+    "verify": "Hold an implementation against the published mathematics.",
+}
+"""The first paragraph of the help of each command that another package registers."""
 
 
 class PluginGroup(click.Group):
@@ -196,3 +214,10 @@ def _write(file: Path, text: str) -> None:
         file.write_text(text + "\n", encoding="utf-8")
     except OSError as error:
         raise click.UsageError(f"--json: cannot write {file}: {error.strerror}") from error
+
+
+def write_anything() -> None:
+    """Let a character that the encoding of a stream lacks be written as its escape, and not end the run."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
