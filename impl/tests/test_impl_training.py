@@ -15,16 +15,13 @@ from veriformer.impl.models import Decoder, bert, gpt, t5
 from veriformer.impl.models.encoder import Encoder
 from veriformer.impl.models.encoder_decoder import EncoderDecoder
 from veriformer.impl.models.saving import load_model, save_model
-from veriformer.impl.training.batches import Batches
 from veriformer.impl.training.checkpoint import resume_run, save_run
-from veriformer.impl.training.clipping import clip_gradients
 from veriformer.impl.training.distributed import STRATEGIES
-from veriformer.impl.training.evaluation import fit_temperature, sliding_perplexity
 from veriformer.impl.training.objective import Objective, count
-from veriformer.impl.training.packing import IGNORED, pack, windows
-from veriformer.impl.training.tokens import tokenizer_for
-from veriformer.impl.training.trainer import PRECISIONS
-from veriformer.impl.training.whole_run import FAMILIES
+from veriformer.impl.training.packing import IGNORED, Batches, pack, windows
+from veriformer.impl.training.texts import tokenizer_for
+from veriformer.impl.training.trainer import PRECISIONS, clip_gradients
+from veriformer.impl.training.whole_run import FAMILIES, fit_temperature, sliding_perplexity
 from veriformer.train import command
 from veriformer.train.command import train
 

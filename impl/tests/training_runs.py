@@ -3,9 +3,8 @@
 import torch
 
 from veriformer.impl.models import Decoder, llama
-from veriformer.impl.training.batches import Batches
 from veriformer.impl.training.distributed import Team
-from veriformer.impl.training.packing import pack
+from veriformer.impl.training.packing import Batches, pack
 from veriformer.impl.training.trainer import Trainer, TrainingConfig
 
 LENGTHS = [3, 9, 1, 7, 5, 2, 12, 4, 6, 8, 3, 5, 10, 2, 7, 4, 6, 9, 1, 8]

@@ -1,8 +1,13 @@
-"""The training loop: one step at a time, each of them exact, whatever the number of micro-batches and processes."""
+"""The training loop: one step at a time, each of them exact, whatever the number of micro-batches and processes.
 
-from collections.abc import Iterator
+Gradients are clipped in place: tied parameters once, shards of all processes together, and nothing where a gradient is
+broken.
+"""
+
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,11 +15,11 @@ from torch import Tensor
 from veriformer.impl import checks
 from veriformer.impl.models.decoder import Decoder
 from veriformer.impl.optimization.adam import adamw
+from veriformer.impl.optimization.clipping import clip_grad_norm
 from veriformer.impl.optimization.schedules import warmup_cosine
-from veriformer.impl.training.batches import Batches
-from veriformer.impl.training.clipping import clip_gradients
-from veriformer.impl.training.distributed import Team
+from veriformer.impl.training.distributed import Team, whole
 from veriformer.impl.training.objective import Objective, count
+from veriformer.impl.training.packing import Batches
 
 PRECISIONS = {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -115,3 +120,22 @@ def _groups(model: Decoder, weight_decay: float) -> list[dict[str, object]]:
     params = [p for p in model.parameters() if p.requires_grad]
     matrices, vectors = ([p for p in params if (p.ndim > 1) == many] for many in (True, False))
     return [{"params": matrices, "weight_decay": weight_decay}, {"params": vectors, "weight_decay": 0.0}]
+
+
+@torch.no_grad()
+def clip_gradients(params: Iterable[Tensor], max_norm: float) -> Tensor:
+    """Shorten the gradients of `params` together to `max_norm` (equation 11), and return their norm, 0-d.
+
+    A parameter that appears twice counts once. Of sharded gradients the norm is that of the whole. Where the norm is
+    not finite, gradients are left as they are: such a step is to be skipped, and NaN would spread if it scaled them.
+    """
+    grads: list[Any] = [p.grad for p in {id(p): p for p in params}.values() if p.grad is not None]
+    if not any(hasattr(g, "full_tensor") for g in grads):
+        clipped, norm = clip_grad_norm(grads, max_norm)
+        if bool(norm.isfinite()):
+            torch._foreach_copy_(grads, clipped)
+        return norm
+    norm = whole(torch.nn.utils.get_total_norm(grads))
+    if bool(norm.isfinite()) and float(norm) > max_norm:
+        torch._foreach_mul_(grads, max_norm / float(norm))
+    return norm
