@@ -1,6 +1,7 @@
 """The generic mutants as records: a fixed share of every function's edits, the same on every machine.
 
 A mutant is run on the operations that use the edited function or class, nearest first.
+To make it, the package is imported once more, with one module edited, beside the one that is there.
 """
 
 from __future__ import annotations
@@ -8,21 +9,26 @@ from __future__ import annotations
 import ast
 import copy
 import hashlib
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
 import inspect
 import json
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from veriformer import impl
 from veriformer.impl import BACKENDS
 from veriformer.verify.contract.signatures import POSITIONAL
-from veriformer.verify.mutants.generic.rebuilding import PACKAGE, rebuilt
 from veriformer.verify.mutants.generic.sites import Site, edited, sites
 
 PER_FUNCTION = 3
@@ -39,6 +45,8 @@ _COMPILED = ("triton", "flex")
 
 _Name = tuple[str, str]
 """A module, and a name at its top level: what one import line brings along."""
+
+_PACKAGE = "veriformer.impl"
 
 
 @dataclass(frozen=True)
@@ -66,7 +74,7 @@ class GenericMutant:
     def build(self) -> object:
         """Return the operations of the package with the edit made. Raises whatever importing it raises."""
         tree = edited(copy.deepcopy(tree_of(self.site.module)), self.site)
-        return implementation(rebuilt(self.site.module, tree), self.entries)
+        return implementation(_rebuilt(self.site.module, tree), self.entries)
 
 
 @cache
@@ -121,7 +129,7 @@ def _imported(module: str) -> Mapping[str, _Name]:
     """Return the definition of each name that a module imports from the package; a whole module has the name ""."""
     found = {}
     for node in ast.walk(tree_of(module)):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(PACKAGE):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(_PACKAGE):
             for alias in node.names:
                 inner = f"{node.module}.{alias.name}"
                 found[alias.asname or alias.name] = (inner, "") if _is_module(inner) else (node.module, alias.name)
@@ -188,7 +196,7 @@ def _entries() -> dict[str, Mapping[_Name, int]]:
     own |= {
         f"attention/{name}": (each.__module__, "attention") for name, each in BACKENDS.items() if name not in _COMPILED
     }
-    return {name: _distances(start) for name, start in own.items() if start[0].startswith(PACKAGE)}
+    return {name: _distances(start) for name, start in own.items() if start[0].startswith(_PACKAGE)}
 
 
 @cache
@@ -215,3 +223,52 @@ def implementation(package: Any, entries: tuple[str, ...]) -> SimpleNamespace:
         if backend:
             found[operation] = package.BACKENDS[backend]
     return SimpleNamespace(**found)
+
+
+class _Edited(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds and loads one module from a syntax tree."""
+
+    def __init__(self, name: str, tree: ast.Module) -> None:
+        self.name = name
+        self.code = compile(tree, f"<edited {name}>", "exec")
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Return the spec of the edited module, and of no other."""
+        if fullname != self.name:
+            return None
+        return importlib.util.spec_from_loader(fullname, self)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the edited code."""
+        exec(self.code, vars(module))
+
+
+def _rebuilt(name: str, tree: ast.Module) -> ModuleType:
+    """Return the package with the module of that name made from this tree. Raises whatever importing it raises."""
+    finder = _Edited(name, tree)
+    with _set_aside():
+        sys.meta_path.insert(0, finder)
+        try:
+            return importlib.import_module(_PACKAGE)
+        finally:
+            sys.meta_path.remove(finder)
+
+
+@contextmanager
+def _set_aside() -> Iterator[None]:
+    """Take the package out of the interpreter's tables for a while, and put it back as it was."""
+    above = sys.modules[_PACKAGE.partition(".")[0]]
+    kept = {name: sys.modules.pop(name) for name in list(sys.modules) if _belongs(name)}
+    try:
+        yield
+    finally:
+        for name in [name for name in sys.modules if _belongs(name)]:
+            del sys.modules[name]
+        sys.modules.update(kept)
+        above.impl = kept[_PACKAGE]  # type: ignore[attr-defined]  # importing the package again has rebound it
+
+
+def _belongs(name: str) -> bool:
+    return name == _PACKAGE or name.startswith(f"{_PACKAGE}.")
