@@ -1,6 +1,7 @@
 """The prover: what it proves, what it refuses, and how long it remembers."""
 
 import importlib.util
+import sys
 
 import pytest
 import sympy as sp
@@ -174,6 +175,7 @@ STEP = Step(slug="made-up", claim="", identity=identity)
 @pytest.fixture
 def module(tmp_path, monkeypatch):
     monkeypatch.setenv("VERIFORMER_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # texts of one second and one size have one compiled module
 
     def load(power, name="made_up"):
         file = tmp_path / f"{name}.py"

@@ -85,7 +85,8 @@ class _LinearCrossEntropy(torch.autograd.Function):
         if any(ctx.needs_input_grad):
             _subtract_target(h, W, y, counted, alpha, dh, dW, db)
             ctx.save_for_backward(dh.to(h.dtype), dW.to(W.dtype), None if b is None or db is None else db.to(b.dtype))
-        return loss.masked_fill(~counted, 0).sum()
+        total: Tensor = loss.masked_fill(~counted, 0).sum()
+        return total
 
     @staticmethod
     @once_differentiable
