@@ -7,7 +7,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from veriformer.bench.peers.plain_gpt import PlainGPT
+from veriformer.bench.peers.models import PlainGPT
 from veriformer.bench.peers.sizes import Sizes
 from veriformer.impl.models.decoder import Decoder
 from veriformer.impl.models.families import gpt
