@@ -30,7 +30,7 @@ from veriformer.verify.findings.plain import plain
 from veriformer.verify.findings.sentence import sentence
 from veriformer.verify.findings.signature import Failing, Signature, signature
 from veriformer.verify.findings.survey import _Watched
-from veriformer.verify.findings.wider import ROUNDED, lost_to_the_format
+from veriformer.verify.findings.wider import ROUNDED, explain_by_precision
 from veriformer.verify.judging.judge import Reference, RunStatistics, SignedErrors, SquaredError, Violation
 from veriformer.verify.judging.outcome import Observation
 from veriformer.verify.judging.row import CheckRun
@@ -402,7 +402,7 @@ def test_what_half_precision_alone_loses_is_fragile_and_told_so() -> None:
         return Cause(Condition("layer_norm"), (one,))
 
     edge = lost("fp16", "huge values in x")
-    words = lost_to_the_format(edge, nothing())
+    words = explain_by_precision(edge, nothing())
     assert weight(edge, lost=words is not None) is Weight.FRAGILE
     found = assembled(edge, Known(lost=words), [])
     assert found.what.startswith("layer_norm: overflow in half precision")
@@ -413,7 +413,7 @@ def test_what_half_precision_alone_loses_is_fragile_and_told_so() -> None:
         lost("fp16", "huge values in x", "NaN in x"),
     ]
     others += [lost("fp16", "huge values in x", message="result[0, 1]: observed 0.5, exact 1.4")]
-    assert {lost_to_the_format(one, nothing()) for one in others} == {None}
+    assert {explain_by_precision(one, nothing()) for one in others} == {None}
     assert {weight(one) for one in others} == {Weight.WRONG}
 
 
@@ -437,7 +437,7 @@ def test_what_float32_shows_to_be_right_left_the_range_of_half_precision(eps: fl
     row = torch.tensor([[0.0063, 0.0032]]) if eps else torch.ones(1, 2)
     lost = Signature(Failing.NOT_FINITE, "gradient of x", ("x",))
     cause = called("layer_norm", "fp16", lost, "gradient of x[0, 0]: observed nan, exact 113", x=row)
-    found = lost_to_the_format(cause, nothing(layer_norm=in_its_format))
+    found = explain_by_precision(cause, nothing(layer_norm=in_its_format))
     assert found == told if told is None else str(found).startswith(told)
 
 
@@ -450,7 +450,7 @@ def test_errors_that_are_smaller_in_float64_are_of_rounding(
         return (x * torch.sigmoid(x) + extra[0]) - extra[1]
 
     cause = called("silu", dtype, VALUE, "result[0]: observed 1", x=torch.tensor([0.3, 1.7, -2.1]))
-    words = lost_to_the_format(cause, nothing(silu=shifted))
+    words = explain_by_precision(cause, nothing(silu=shifted))
     assert words == told
     assert weight(cause, lost=words is not None) is (Weight.FRAGILE if told else Weight.WRONG)
 
@@ -466,7 +466,7 @@ def test_a_law_is_lost_to_rounding_where_each_of_its_calls_is(extra: tuple[float
     of_law = called("silu", "fp32", law, "of the law[0]: observed 1", x=torch.tensor([0.3, 1.7, -2.1]))
     in_half = replace(of_law.explained[0], row=replace(of_law.explained[0].row, dtype="fp16"))
     cause = replace(of_law, explained=(*of_law.explained, in_half))
-    assert lost_to_the_format(cause, nothing(silu=shifted)) == told
+    assert explain_by_precision(cause, nothing(silu=shifted)) == told
 
 
 def test_a_bias_of_another_dtype_may_be_refused() -> None:

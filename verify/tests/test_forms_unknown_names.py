@@ -13,7 +13,7 @@ from tests.source_texts import recognise_text
 from veriformer.verify import bind
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import Fit, Form, Match, Unfit, UnknownArgument
-from veriformer.verify.forms.meanings import BUILT, CALLED, renaming
+from veriformer.verify.forms.meanings import BUILT, CALLED, with_renamed_arguments
 from veriformer.verify.recognition import by_behaviour
 from veriformer.verify.recognition.recognise import Recognised, recognise
 from veriformer.verify.targets.source_files import module_of
@@ -70,7 +70,7 @@ def test_arguments_are_given_by_the_names_and_in_the_places_that_are_known() -> 
         return a, b, c
 
     own = inspect.signature(theirs).parameters
-    call = renaming(theirs, ((CALLED + "a", "0"), (CALLED + "b", "x")), own)
+    call = with_renamed_arguments(theirs, ((CALLED + "a", "0"), (CALLED + "b", "x")), own)
     assert list(inspect.signature(call).parameters) == ["x", "c"]
     assert call(7) == (0, 7, 3)
     assert call(x=7, c=1) == (0, 7, 1)

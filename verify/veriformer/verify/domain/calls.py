@@ -110,7 +110,7 @@ _GROWN: dict[str, tuple[dict[str, tuple[int, ...]], Callable[[Trial, Sizes], Arg
 }
 
 
-def climbed(operation: str, trial: Trial, answers: Callable[[Trial, Arguments], bool]) -> list[SizeRule]:
+def find_size_rules(operation: str, trial: Trial, answers: Callable[[Trial, Arguments], bool]) -> list[SizeRule]:
     """The rules on sizes of an operation; none where no size that was tried is taken, or all are.
 
     The widths of keys and values are varied together: where they must be equal, another rule is to say so.

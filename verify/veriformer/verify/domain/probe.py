@@ -15,7 +15,7 @@ from hypothesis.errors import HypothesisException, UnsatisfiedAssumption
 from veriformer.verify.contract.features import GRADIENTS, features, present
 from veriformer.verify.contract.refusals import AVOIDED
 from veriformer.verify.contract.signatures import POSITIONAL
-from veriformer.verify.domain.calls import climbed, edges
+from veriformer.verify.domain.calls import edges, find_size_rules
 from veriformer.verify.domain.constants import Unadmitted, estimated, hidden, nearest, with_smaller
 from veriformer.verify.domain.inference import Probed, refused, unexplained
 from veriformer.verify.domain.sample import COARSER, Sample, computed_in
@@ -154,7 +154,7 @@ class Probe:
         """Choose the base dtype of a target that takes only some sizes, by the rule on sizes that ``climbed`` finds."""
         for dtype in self.dtypes:
             trial = self._trial(dtype)
-            rules = climbed(self.operation.name, trial, lambda t, a: _answer(t, a)[0] is not None)
+            rules = find_size_rules(self.operation.name, trial, lambda t, a: _answer(t, a)[0] is not None)
             if rules:
                 self.rules = tuple(map(str, rules))
                 self.target = self.target.within({self.operation.name: Domain(rules=self.rules)})

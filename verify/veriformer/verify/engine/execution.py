@@ -22,14 +22,14 @@ from veriformer.workers.session import ClusterError, LostError
 class Execution(Protocol):
     """Interface of the place where a run is executed, local or remote."""
 
-    def look(self, plan: Plan, seconds: float, first: Look | None = None) -> probe.Described:
+    def look(self, plan: Plan, seconds: float, first: Look | None = None) -> probe.TargetInfo:
         """Describe the target before its first row. first: a process here that has loaded it, if one has.
 
         Raises TargetError where it cannot be loaded.
         """
 
     def run(
-        self, plan: Plan, described: probe.Described, journal: Journal, tell: Callable[[Result], None]
+        self, plan: Plan, described: probe.TargetInfo, journal: Journal, tell: Callable[[Result], None]
     ) -> tuple[Results, str | None]:
         """Run the pending rows; returns the results so far, and why no more came where the run was stopped."""
 
@@ -44,13 +44,13 @@ class Processes:
         self.place = remote.Here(jobs)
         prepare([remote.WORK])  # which takes as long as looking at the target does
 
-    def look(self, plan: Plan, seconds: float, first: Look | None = None) -> probe.Described:
+    def look(self, plan: Plan, seconds: float, first: Look | None = None) -> probe.TargetInfo:
         """In as many processes of its own."""
         asked = (plan.target, plan.device, plan.operations(), plan.dtypes, seconds)
         return probe.probe(*asked, jobs=self.place.jobs, first=first)
 
     def run(
-        self, plan: Plan, described: probe.Described, journal: Journal, tell: Callable[[Result], None]
+        self, plan: Plan, described: probe.TargetInfo, journal: Journal, tell: Callable[[Result], None]
     ) -> tuple[Results, str | None]:
         """Over the processes."""
         return remote.run(plan, described, journal, self.place, tell=tell)

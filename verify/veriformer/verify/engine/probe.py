@@ -22,7 +22,7 @@ _OF_RECOGNITION = ("recognised", "by_name", "not_recognised", "unknown")
 
 
 @dataclass(frozen=True)
-class Described:
+class TargetInfo:
     """Description of a target before its first row. domains: by operation, as in results.json. lacking: by operation
     that it does not provide, why. seen: by operation, the target's code that the calls of its probe have run."""
 
@@ -49,7 +49,7 @@ def probe(
     *,
     jobs: int = 1,
     first: Look | None = None,
-) -> Described:
+) -> TargetInfo:
     """Load the target in other processes, describe it, and find out what it supports of each of these operations.
 
     seconds: what an operation that does not come back may take. jobs: over how many processes at most; one loads and
@@ -59,7 +59,7 @@ def probe(
     asked = Asked(device, formats, seconds)
     with contextlib.ExitStack() as stack:
         loaded = stack.enter_context(first or Look(spec)).load()
-        described = Described(**loaded.describe(asked))
+        described = TargetInfo(**loaded.describe(asked))
         provided = [name for name in operations if name not in described.lacking]
         asked = replace(asked, recognised=described.recognised or None)
         number = max(1, min(jobs, len(provided) // _WORTH))

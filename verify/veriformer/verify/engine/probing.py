@@ -16,7 +16,7 @@ from veriformer.verify.engine import environment
 from veriformer.verify.engine.check_run import lacking
 from veriformer.verify.engine.extent import seen_of
 from veriformer.verify.engine.look import Asked
-from veriformer.verify.engine.probe import Described
+from veriformer.verify.engine.probe import TargetInfo
 from veriformer.verify.judging import global_state
 from veriformer.verify.operations.registry import OPERATIONS
 from veriformer.verify.recognition.places import places
@@ -32,7 +32,7 @@ from veriformer.verify.targets.target import Target
 _BY_NAME = {operation.name: operation for operation in OPERATIONS}
 
 
-def describe(target: Target, device: str) -> Described:
+def describe(target: Target, device: str) -> TargetInfo:
     """Return the description of a target that is loaded."""
     implementation = {
         "target": target.spec,
@@ -45,7 +45,7 @@ def describe(target: Target, device: str) -> Described:
     reasons = {name: lacking(name, target) for name in (*POSITIONAL, *MODELS, *TRAINERS)}
     implementation["where"] = places(target, [name for name, reason in reasons.items() if reason is None])
     lacks = {name: reason for name, reason in reasons.items() if reason is not None}
-    return Described(implementation, environment.environment(device), suite.record(), [], lacking=lacks)
+    return TargetInfo(implementation, environment.environment(device), suite.record(), [], lacking=lacks)
 
 
 def domains(target: Target, operations: Sequence[str], device: str, formats: Sequence[str]) -> dict[str, Any]:

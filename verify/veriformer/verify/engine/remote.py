@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.look import LOADING_S, Look
 from veriformer.verify.engine.plan import Plan
-from veriformer.verify.engine.probe import Described
+from veriformer.verify.engine.probe import TargetInfo
 from veriformer.verify.engine.run import (
     INTERRUPTED,
     LEAST_S_OF_FINDINGS,
@@ -109,12 +109,12 @@ class Workers:
     def __init__(self, place: Place) -> None:
         self.place = place
 
-    def look(self, plan: Plan, seconds: float, first: Look | None = None) -> Described:
+    def look(self, plan: Plan, seconds: float, first: Look | None = None) -> TargetInfo:
         """By a worker."""
         return look(plan, self.place, seconds)
 
     def run(
-        self, plan: Plan, described: Described, journal: Journal, tell: Callable[[Result], None]
+        self, plan: Plan, described: TargetInfo, journal: Journal, tell: Callable[[Result], None]
     ) -> tuple[Results, str | None]:
         """Over the workers."""
         return run(plan, described, journal, self.place, tell=tell)
@@ -124,7 +124,7 @@ class Workers:
         return add_findings(found, plan, self.place)
 
 
-def look(plan: Plan, place: Place, seconds: float) -> Described:
+def look(plan: Plan, place: Place, seconds: float) -> TargetInfo:
     """Probe the target on a worker and return its description. Raises TargetError, ClusterError."""
     found: list[Outcome] = []
     limit = LOADING_S + len(plan.operations()) * (seconds + _SLACK_S)
@@ -136,13 +136,13 @@ def look(plan: Plan, place: Place, seconds: float) -> Described:
         raise TargetError(found[0].error)
     if found[0].lost is not None:
         raise TargetError(f"target {plan.target!r} ended the process that looked at it, on worker {found[0].worker}")
-    described = Described(**found[0].value)
+    described = TargetInfo(**found[0].value)
     where = of_sender(described.implementation["where"], plan.target)
     return replace(described, implementation={**described.implementation, "target": plan.target, "where": where})
 
 
 def run(
-    plan: Plan, described: Described, journal: Journal, place: Elsewhere, *, tell: Callable[[Result], None]
+    plan: Plan, described: TargetInfo, journal: Journal, place: Elsewhere, *, tell: Callable[[Result], None]
 ) -> tuple[Results, str | None]:
     """Run the pending rows of a plan elsewhere; the journal has been begun or resumed.
 

@@ -17,7 +17,7 @@ from veriformer.verify.contract import dtypes
 from veriformer.verify.engine import extent, probing
 from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.plan import Plan
-from veriformer.verify.engine.probe import Described
+from veriformer.verify.engine.probe import TargetInfo
 from veriformer.verify.engine.profiles import PROFILES
 from veriformer.verify.engine.runner import Runner
 from veriformer.verify.findings import everything
@@ -112,7 +112,9 @@ def check(
         found = results_of(plan, described, journal, started, clock)
     told: dict[str, list[Finding]] = {}
     seconds = max(LEAST_S_OF_FINDINGS, SHARE_OF_FINDINGS * found.duration_s)
-    everything.inquire(everything.by_operation(found.results), plan.within(target), seed, seconds, told.__setitem__)
+    everything.diagnose_operations(
+        everything.by_operation(found.results), plan.within(target), seed, seconds, told.__setitem__
+    )
     store_findings(found, told)
     return found
 
@@ -143,7 +145,7 @@ def _silenced() -> Iterator[None]:
         yield
 
 
-def results_of(plan: Plan, described: Described, journal: Journal, started: datetime, clock: float) -> Results:
+def results_of(plan: Plan, described: TargetInfo, journal: Journal, started: datetime, clock: float) -> Results:
     """Return the results in a journal, in the order of the plan."""
     finished = journal.results()
     rows = plan.rows()

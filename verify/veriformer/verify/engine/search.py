@@ -32,7 +32,7 @@ VACUOUS_SHARE = 0.5
 MAX_DRAW_FACTOR = 3
 """A row that was not exercised draws on, to this multiple of its examples: a few unlucky draws say nothing of it."""
 
-HANGING = 0.5
+HANG_SHARE = 0.5
 """Of a row's time, what the target must have taken for a single call when it was over to hang, unless that call is
 larger, in all or along some axis, than those of any example that held: many that held in it were slow, as Python loops
 on a busy machine are, and a larger one may be slower. They say nothing against the target, and neither does the time
@@ -41,7 +41,7 @@ in which it is judged."""
 SMALL = 32
 """Numbers in an example that a person reads at once."""
 
-IN_VAIN = 1 / 3
+SHRINK_PATIENCE = 1 / 3
 """Of the effort for making an example smaller, what may go by in vain once it is small."""
 
 MAX_UNSUPPORTED_EXAMPLES = 2 * EXAMPLES_PER_SEED
@@ -155,7 +155,7 @@ class Search:
         else:
             self.shrinks, self.in_vain = self.shrinks + 1, self.in_vain + 1
             small = size(self.best[1]) <= SMALL
-            if self.shrinks > self.profile.shrinks or (small and self.in_vain > IN_VAIN * self.profile.shrinks):
+            if self.shrinks > self.profile.shrinks or (small and self.in_vain > SHRINK_PATIENCE * self.profile.shrinks):
                 raise _StopShrinking
         try:
             with self.statistics.sized(lambda: size(trial)):
@@ -265,10 +265,10 @@ class Search:
         return self._held()
 
     def hangs(self) -> bool:
-        """Return whether a call hangs: over HANGING of the row's time, at sizes that earlier calls handled."""
+        """Return whether a call hangs: over HANG_SHARE of the row's time, at sizes that earlier calls handled."""
         if self.now is None or self.now.waiting_since is None or not extent(self.now) <= self.largest:
             return False
-        return self.now.waiting_since.spent > HANGING * self.profile.timeout_s
+        return self.now.waiting_since.spent > HANG_SHARE * self.profile.timeout_s
 
     def _failed(self, error: BaseException) -> Result:
         if self.best is None and not isinstance(error, Violation):

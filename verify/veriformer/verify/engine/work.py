@@ -44,7 +44,7 @@ class Findings:
         """The operation's findings."""
         rows = everything.by_operation([Result.from_dict(row) for row in extra["rows"]])
         told: list[Finding] = []
-        everything.inquire(
+        everything.diagnose_operations(
             rows, self.target, self.plan.seed, extra["seconds"], lambda operation, found: told.extend(found)
         )
         return [json_safe(one.to_dict()) for one in told]

@@ -53,7 +53,7 @@ def _gravest(rows: Sequence[Result]) -> int:
     return min(order.index(row.weight) if row.weight in order else len(order) for row in rows)
 
 
-def inquire(
+def diagnose_operations(
     rows: ByOperation, target: Target, seed: str, seconds: float, tell: Callable[[str, list[Finding]], None]
 ) -> None:
     """Look into operation after operation, each in its share of the time that is left, and tell what was found."""

@@ -23,7 +23,7 @@ from veriformer.verify.findings.refused import by_no_rule
 from veriformer.verify.findings.sharing import shared_out
 from veriformer.verify.findings.signature import Failing
 from veriformer.verify.findings.survey import survey
-from veriformer.verify.findings.wider import COARSER, in_float32, lost_in_halves, lost_to_the_format
+from veriformer.verify.findings.wider import COARSER, explain_by_precision, in_float32, lost_in_halves
 from veriformer.verify.findings.witness import shared_rows
 from veriformer.verify.judging.judge import RunStatistics
 from veriformer.verify.judging.row import CheckRun
@@ -130,7 +130,7 @@ class Inquiry:
         witness: str | None = None,
     ) -> Finding:
         coarser = diagnosis is None and in_float32(cause, self.target)
-        lost = COARSER if coarser else lost_to_the_format(cause, self.target) if diagnosis is None else None
+        lost = COARSER if coarser else explain_by_precision(cause, self.target) if diagnosis is None else None
         in_halves = diagnosis is not None and lost_in_halves(cause, self.target)
         unruly = bool(self.target.recognised) and by_no_rule(cause, evidence)
         multiple = factor(cause, self.target) if diagnosis is None and lost is None else None

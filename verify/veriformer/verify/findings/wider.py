@@ -31,7 +31,7 @@ _CALLS = 6
 """Calls of a cause that are made again."""
 
 
-def lost_to_the_format(cause: Cause, target: Target) -> str | None:
+def explain_by_precision(cause: Cause, target: Target) -> str | None:
     """Return the name of a cause that is a fault of a format, not of the mathematics; None where it is no such cause.
 
     Half precision leaves its range, by calls near the edge of it or calls that float32 shows to be right. Rounding

@@ -19,8 +19,8 @@ from veriformer.verify.forms.meanings import (
     Meanings,
     Parameters,
     renamed,
-    renaming,
     theirs,
+    with_renamed_arguments,
 )
 
 
@@ -44,7 +44,7 @@ class Candidate:
         if not meanings:
             return self
         if not self.is_class and not self.is_module:
-            thing = renaming(thing, meanings, _parameters(thing))
+            thing = with_renamed_arguments(thing, meanings, _parameters(thing))
         return replace(self, thing=thing, meanings=(*self.meanings, *meanings))
 
     def make(self, **arguments: Any) -> Any:
@@ -55,7 +55,7 @@ class Candidate:
             if name.startswith(WITHOUT):
                 _leave_out(made, name.removeprefix(WITHOUT))
         if isinstance(made, nn.Module) and any(name.startswith(CALLED) for name, _ in self.meanings):
-            made.forward = renaming(made.forward, self.meanings, _parameters(made.forward))
+            made.forward = with_renamed_arguments(made.forward, self.meanings, _parameters(made.forward))
         return made
 
     def made_with(self) -> frozenset[str]:

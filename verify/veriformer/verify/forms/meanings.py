@@ -70,7 +70,7 @@ def theirs(arguments: Mapping[str, Any], meanings: Meanings, place: str, own: Pa
     return {**{back.get(name, name): value for name, value in arguments.items()}, **values}
 
 
-def renaming(function: Callable[..., Any], meanings: Meanings, own: Parameters) -> Callable[..., Any]:
+def with_renamed_arguments(function: Callable[..., Any], meanings: Meanings, own: Parameters) -> Callable[..., Any]:
     """A function that is called by the names that its arguments are known as."""
     shown = [p.replace(name=name) for name, p in renamed(own, meanings, CALLED).items()]
     signature = inspect.Signature(sorted(shown, key=_place))

@@ -14,7 +14,7 @@ from veriformer.verify.engine.campaign.plan import Campaign
 from veriformer.verify.engine.campaign.power import Arm, choose
 from veriformer.verify.engine.campaign.turn import DIRECTED, Kind, database, stored_examples
 from veriformer.verify.engine.plan import Plan
-from veriformer.verify.engine.probe import Described
+from veriformer.verify.engine.probe import TargetInfo
 from veriformer.verify.engine.runner import died
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.results import Result, Results, Status, json_safe
@@ -80,7 +80,7 @@ class Runs:
             for name, plan in self.plans.items()
         }
         self.database = database(self.campaign.database)
-        self.described: dict[str, Described] = {}
+        self.described: dict[str, TargetInfo] = {}
         self.latest: dict[str, dict[str, Result]] = {name: {} for name in self.plans}
         self.turn: dict[str, tuple[Arm, Kind]] = {}
         self.replayed = 0
