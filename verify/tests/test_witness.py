@@ -26,6 +26,7 @@ from veriformer.verify.findings.compositions import (
     BY_CLAMP,
     BY_NORMALIZE,
     BY_POWERS,
+    BY_ROOTS,
     BY_SMALLEST,
     BY_SORT,
     IN_PLACE,
@@ -243,6 +244,20 @@ def test_an_ignored_loss_that_is_no_number_stays_so_by_a_product() -> None:
     found = results("masked_by_a_product", "cross_entropy", "ignored", dtype="fp32")
     (one,) = told(found)
     assert (one.weight, one.witness) == (Weight.WEAKNESS, TIMES_A_MASK)
+
+
+def rooted_attention(q: Any, k: Any, v: Any, *, scale: float | None = None) -> Any:
+    root = np.sqrt(k.shape[-1] ** -0.5 if scale is None else scale).item()
+    k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
+    return ((q * root) @ (k.mT * root)).softmax(-1) @ v
+
+
+@pytest.mark.whole
+@pytest.mark.filterwarnings("ignore:invalid value encountered in sqrt")
+def test_a_negative_scale_has_no_root_in_the_reference_of_onnx_either() -> None:
+    found = results("rooted_attention", "attention", "scale", dtype="fp32")
+    (one,) = told(found)
+    assert (one.weight, one.witness) == (Weight.WEAKNESS, BY_ROOTS)
 
 
 def aligned_top_left(q: Any, k: Any, v: Any, *, is_causal: bool = False) -> Any:

@@ -20,6 +20,7 @@ Operation = Callable[..., Any]
 
 SOFTMAX_AND_PRODUCTS = "PyTorch's composition of softmax and products"
 MASKED_BY_THE_LOWEST = "PyTorch's composition with the lowest number for what is hidden"
+BY_ROOTS = "a composition with the root of the scale on both sides, as ONNX's reference has it,"
 OVER_PROBABILITIES = "torch.nn.functional.cross_entropy over probabilities"
 TIMES_A_MASK = "a composition that multiplies each loss by its mask"
 BY_TWO_LOSSES = "a composition of two losses, as label smoothing is mostly written"
@@ -45,6 +46,7 @@ def compositions(operation: str, peer: Operation | None) -> Iterator[tuple[str, 
         yield SOFTMAX_AND_PRODUCTS, _over_composed_attention(peer, lowest=False)
         yield MASKED_BY_THE_LOWEST, _over_composed_attention(peer, lowest=True)
     if peer is not None and operation == "attention":
+        yield BY_ROOTS, _over_composed_attention(peer, roots=True)
         yield TOP_LEFT, _aligned_top_left(peer)
     if operation == "cross_entropy":
         yield OVER_PROBABILITIES, _over_probabilities
@@ -78,12 +80,13 @@ def compositions(operation: str, peer: Operation | None) -> Iterator[tuple[str, 
         yield from ((OFF, _off_at_zero(nucleus)) for nucleus in nuclei)
 
 
-def _over_composed_attention(function: Operation, *, lowest: bool) -> Operation:
+def _over_composed_attention(function: Operation, *, lowest: bool = False, roots: bool = False) -> Operation:
     """Return a function of PyTorch's with attention computed as its documentation writes it out.
 
-    lowest: whether what is hidden has the lowest finite score, as in most models, in place of −∞.
+    lowest: whether what is hidden has the lowest finite score, as in most models, in place of −∞. roots: whether both
+    factors of a score are multiplied by the root of the scale.
     """
-    composed = partial(_attention, lowest=lowest)
+    composed = partial(_attention, lowest=lowest, roots=roots)
 
     def call(**arguments: Any) -> Any:
         with mock.patch.object(F, "scaled_dot_product_attention", composed):
@@ -118,12 +121,18 @@ def _attention(
     enable_gqa: bool = False,
     *,
     lowest: bool = False,
+    roots: bool = False,
 ) -> Tensor:
     """softmax(q kᵀ · scale + bias) v. A query that sees no key, for which the operator itself gives zeros, has NaN, or
-    the mean of all values where what is hidden has the lowest score."""
+    the mean of all values where what is hidden has the lowest score; by the root of a negative scale all is NaN."""
     if enable_gqa:
         key, value = (x.repeat_interleave(query.shape[-3] // x.shape[-3], -3) for x in (key, value))
-    scores = query @ key.transpose(-2, -1) * (query.shape[-1] ** -0.5 if scale is None else scale)
+    factor = query.shape[-1] ** -0.5 if scale is None else scale
+    if roots:
+        root = factor**0.5 if factor >= 0 else math.nan
+        scores = (query * root) @ (key.transpose(-2, -1) * root)
+    else:
+        scores = query @ key.transpose(-2, -1) * factor
     hidden = torch.finfo(scores.dtype).min if lowest else -torch.inf
     if is_causal:
         seen = torch.ones(query.shape[-2], key.shape[-2], dtype=torch.bool).tril()
