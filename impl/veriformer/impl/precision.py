@@ -8,7 +8,7 @@ _WIDER = {torch.bfloat16: torch.float32, torch.float16: torch.float32}
 
 _DEVICES = ("cpu", "cuda", "hpu", "maia", "mps", "mtia", "privateuseone", "xla", "xpu")
 _AUTOCAST = frozenset(kind for kind in _DEVICES if torch.amp.is_autocast_available(kind))
-"""Kinds of device that have autocast, looked up once: compilers of PyTorch before 2.13 do not trace the question."""
+"""Kinds of device that have autocast, looked up once: the compiler of PyTorch 2.11 does not trace this call."""
 
 
 def uses_autocast(kind: str) -> bool:

@@ -16,9 +16,9 @@ from veriformer.impl.shapes import match_shapes
 CHUNK = 2**22
 """Logits at a time on a processor: 16 MiB in float32, about what its last cache holds."""
 
-PASSES = 8
-"""Tokens at a time on other devices, for each number of a token: the gradient of the weights, which every chunk reads
-and writes, is then a small part of what is moved."""
+TOKENS_PER_FEATURE = 8
+"""Tokens of a chunk on other devices, divided by d: every chunk reads and writes the gradient of the weights, which is
+then a small part of the memory traffic."""
 
 
 def linear_cross_entropy(
@@ -68,12 +68,12 @@ class _LinearCrossEntropy(torch.autograd.Function):
         wide, (N, V) = upcast(h[:0]).dtype, (len(h), len(W))
         dh, dW = (torch.zeros(x.shape, dtype=wide, device=h.device) for x in (h, W))
         db = None if b is None else dW.new_zeros(V)
-        room = dW.new_empty(min(size, N), V)  # taken once, used by every chunk
+        buffer = dW.new_empty(min(size, N), V)  # allocated once for all chunks
         largest, peak, chosen, mean = dW.new_empty(4, N)
         for start in range(0, N, size):
             c = slice(start, min(start + size, N))
             z = linear(h[c], W.mT, b)  # [c, V]
-            p = torch.softmax(z, -1, dtype=wide, out=room[: len(z)])
+            p = torch.softmax(z, -1, dtype=wide, out=buffer[: len(z)])
             largest[c], chosen[c] = z.amax(-1), z.gather(-1, y[c, None])[:, 0]
             torch.amax(p, -1, out=peak[c])
             if alpha:
@@ -126,7 +126,7 @@ def _subtract_target(
 def _chunk(weight: Tensor) -> int:
     """Return how many tokens have their logits at a time."""
     V, d = weight.shape
-    return max(1, CHUNK // V) if weight.is_cpu else max(1, CHUNK // V, PASSES * d)
+    return max(1, CHUNK // V) if weight.is_cpu else max(1, CHUNK // V, TOKENS_PER_FEATURE * d)
 
 
 def _one_dtype(*tensors: Tensor | None) -> tuple[tuple[Any, ...], torch.dtype]:

@@ -219,32 +219,32 @@ class Fitting:
         shapes = bool(target.domain(name).refused)
         key = dtype, tuple(sorted(conventions.items())), target.unsupported_args(name), target.requires(name), shapes
         if key not in self.calls:
-            drawn = _drawn_before(self.operation, target, key, self.drawn)
+            drawn = _shared_calls(self.operation, target, key, self.drawn)
             self.calls[key] = [call for call in drawn if call.numbers <= self.most]
         return self.calls[key]
 
 
-_BEFORE: dict[Any, list[Call]] = {}
+_SHARED: dict[Any, list[Call]] = {}
 """Calls that were drawn for other candidates of this process, by all that a draw depends on."""
 
-_MOST_BEFORE = 64
+_MOST_SHARED = 64
 """Entries of it that are kept: those used last."""
 
 
-def _drawn_before(operation: OpInfo, target: Target, key: Any, drawn: int) -> list[Call]:
+def _shared_calls(operation: OpInfo, target: Target, key: Any, drawn: int) -> list[Call]:
     """Return the plain and the drawn calls of an operation by the key of a fitting, drawn once in a process."""
     refused = frozenset(target.refusals(operation.name).messages)
     exactly = tuple(getattr(target.operation(operation.name), "exactly", {}).items())
     whole = operation.name, drawn, key, refused, exactly
-    calls = _BEFORE.pop(whole, None)
+    calls = _SHARED.pop(whole, None)
     if calls is None:
         calls = [
             *_draws(operation, target, key[0], "sample_basic", PLAIN),
             *_draws(operation, target, key[0], "sample", drawn),
         ]
-    _BEFORE[whole] = calls
-    if len(_BEFORE) > _MOST_BEFORE:
-        del _BEFORE[next(iter(_BEFORE))]
+    _SHARED[whole] = calls
+    if len(_SHARED) > _MOST_SHARED:
+        del _SHARED[next(iter(_SHARED))]
     return calls
 
 

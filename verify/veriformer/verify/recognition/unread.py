@@ -1,4 +1,4 @@
-"""What no form reads: parameters that no reading of a candidate explains, and code whose name says what it computes.
+"""Parameters that no reading of a candidate explains, and code that no form reads though its name says what it is.
 
 A parameter is unexplained that the form never gives, with what another value of it does. Of code that is named like an
 operation, it has to be said that it is not judged.

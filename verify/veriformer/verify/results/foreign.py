@@ -1,7 +1,7 @@
 """Foreign texts and data as plain ones that are fit to be shown.
 
-An exception of a target's own class may refuse even that. Nothing that is shown can steer a terminal, and no more of it
-is shown than there is room for.
+An exception of a target's own class may refuse even that. No text that is shown has
+control characters of a terminal, and long ones are cut.
 """
 
 from __future__ import annotations

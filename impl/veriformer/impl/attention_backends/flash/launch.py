@@ -36,16 +36,15 @@ class Launch:
 
 @dataclass(frozen=True)
 class Tiles:
-    """Launches by dtype and width of the heads, for cards that give a program so many bytes of shared memory.
+    """Launches of halves by width of the heads, for cards that give a program so many bytes of shared memory.
 
-    measured: the card and versions that the launches of halves were found the fastest on, by attention over 4 096
-    tokens; None where they were chosen by what fits.
+    measured: the card, versions and widths for which they were the fastest, in attention over 4 096 tokens; None where
+    they were chosen to fit.
     """
 
     shared: int
     measured: str | None
     halves: dict[int, Launch]
-    float32: dict[int, Launch]
 
 
 # For halves, Hopper's matrix instructions take 64 rows for each group of four warps, and two groups hide one another's
@@ -63,7 +62,6 @@ _HOPPER = Tiles(
         128: Launch(Blocks(128, 64, 8, 3), Blocks(128, 64, 8, 3), Blocks(64, 128, 8, 3), Blocks(64, 64, 4, 1)),
         256: Launch(Blocks(64, 64, 4, 2), Blocks(64, 32, 8, 1), Blocks(32, 64, 8, 1), Blocks(32, 32, 4, 1)),
     },
-    float32=_FLOAT32,
 )
 _AMPERE = Tiles(
     shared=166_912,
@@ -73,7 +71,6 @@ _AMPERE = Tiles(
         128: Launch(Blocks(64, 64, 4, 2), Blocks(64, 32, 4, 2), Blocks(32, 64, 4, 2), Blocks(64, 64, 4, 1)),
         256: Launch(Blocks(64, 32, 4, 1), Blocks(32, 32, 4, 1), Blocks(32, 32, 4, 1), Blocks(32, 32, 4, 1)),
     },
-    float32=_FLOAT32,
 )
 _SMALLEST = Tiles(
     shared=101_376,
@@ -83,7 +80,6 @@ _SMALLEST = Tiles(
         128: Launch(Blocks(64, 32, 4, 1), Blocks(32, 32, 4, 1), Blocks(32, 32, 4, 1), Blocks(32, 32, 4, 1)),
         256: Launch(Blocks(32, 32, 4, 1), Blocks(16, 16, 4, 1), Blocks(16, 16, 4, 1), Blocks(16, 16, 4, 1)),
     },
-    float32=_FLOAT32,
 )
 TABLES = (_HOPPER, _AMPERE, _SMALLEST)
 """Tiles of all cards, those of the most shared memory first."""
@@ -99,7 +95,7 @@ def launch(width: int, dtype: torch.dtype, interpreted: bool, shared: int = TABL
     if interpreted:
         return _INTERPRETED
     tiles = next((tiles for tiles in TABLES if tiles.shared <= shared), TABLES[-1])
-    table = tiles.float32 if dtype == torch.float32 else tiles.halves
+    table = _FLOAT32 if dtype == torch.float32 else tiles.halves
     return next(choice for most, choice in table.items() if width <= most)
 
 

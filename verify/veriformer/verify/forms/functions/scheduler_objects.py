@@ -44,7 +44,7 @@ LATER = 3
 LONGEST = 1500
 """Maximum number of steps that are taken, one by one."""
 
-COURSES = 32
+MOST_STEPPED = 32
 """Schedules with their rates so far that are kept, of one candidate by one reading."""
 
 
@@ -158,17 +158,17 @@ def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[
                 base = 1.0  # its rates are shares of the optimizer's own, which has no part in others
             return rate_after(given["step"] + _AHEAD[rate], values, base, make)
 
-    courses: dict[Any, _Course] = {}
+    stepped: dict[Any, _SteppedRates] = {}
 
     def rate_after(calls: int, values: Mapping[str, Any], base: float, make: Callable[[], _Made]) -> float:
         """Return the rate after so many calls by an object that has taken fewer, or by one that is made."""
         key = base, *sorted((name, repr(x)) for name, x in values.items())
-        course = courses.pop(key, None) or _Course(*make(), _takes_steps(*make()))
-        rate = course.rate_after(calls)
-        if not _asks_for_step(course.take):  # an object that has raised is not kept, either
-            courses[key] = course
-        if len(courses) > COURSES:
-            del courses[next(iter(courses))]
+        rates = stepped.pop(key, None) or _SteppedRates(*make(), _takes_steps(*make()))
+        rate = rates.rate_after(calls)
+        if not _asks_for_step(rates.take):  # an object that has raised is not kept, either
+            stepped[key] = rates
+        if len(stepped) > MOST_STEPPED:
+            del stepped[next(iter(stepped))]
         return rate
 
     return offered(operation, call)
@@ -195,7 +195,7 @@ class _Recording(torch.optim.SGD):
         self.rates.append(float(self.param_groups[0]["lr"]))  # its parameter has no gradient: there is nothing to do
         return closure() if closure is not None else None
 
-    step.hooked = True  # type: ignore[attr-defined]  # PyTorch's profiling of each step takes ten times as long
+    step.hooked = True  # type: ignore[attr-defined]  # PyTorch would wrap it to be profiled, which takes longer than the step
 
 
 def _takes_steps(optimizer: _Recording, take: Callable[..., Any]) -> bool:
@@ -215,7 +215,7 @@ def _made(candidate: Candidate, optimizer_name: str, values: Mapping[str, Any], 
 
 
 @dataclass
-class _Course:
+class _SteppedRates:
     """Rates of one schedule, call by call; of one that takes steps itself, those at which it took them."""
 
     optimizer: _Recording
@@ -243,7 +243,7 @@ class _Course:
 
 def _rate_after(calls: int, make: Callable[[], _Made]) -> float:
     """Return the rate after so many calls."""
-    return _Course(*make(), _takes_steps(*make())).rate_after(calls)
+    return _SteppedRates(*make(), _takes_steps(*make())).rate_after(calls)
 
 
 def _is_demanded(candidate: Candidate, name: str) -> bool:
