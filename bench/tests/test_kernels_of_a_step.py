@@ -63,7 +63,7 @@ def of_both():
 def test_a_layer_launches_no_more_than_a_plain_one(of_both):
     (one, two, _), (plain_one, plain_two, _) = ([kernels for kernels, _ in of_both[make]] for make in (ours, PlainGPT))
     assert two - one <= plain_two - plain_one
-    assert one - plain_one <= 45  # the loss, a part of the tokens at a time
+    assert one - plain_one <= 60  # the loss, a part of the tokens at a time
 
 
 def test_a_step_moves_fewer_bytes(of_both):

@@ -76,6 +76,12 @@ def test_sampling_shapes_the_distribution():
     assert draws == {1, 3}
 
 
+def test_a_token_is_drawn_as_torch_draws_it():
+    z, sampling = torch.randn(200, 50, generator=torch.Generator().manual_seed(1)), Sampling(temperature=0.7, top_p=0.9)
+    by_torch = torch.multinomial(sampling.probabilities(z), 1, generator=torch.Generator().manual_seed(2))[:, 0]
+    assert torch.equal(sampling.draw(z, torch.Generator().manual_seed(2)), by_torch)
+
+
 @pytest.mark.parametrize(
     "options", [{"temperature": -1.0}, {"top_k": 0}, {"top_p": 1.5}, {"temperature": float("inf")}]
 )

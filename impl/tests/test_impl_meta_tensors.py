@@ -15,6 +15,10 @@ from veriformer.impl import (
     rms_norm,
     softmax,
 )
+from veriformer.impl.generation.generate import generate
+from veriformer.impl.generation.sampling import GREEDY, Sampling
+from veriformer.impl.models.decoder import Decoder
+from veriformer.impl.models.families import gpt, llama
 
 CLASSES = torch.tensor([[3, 0, 6, -100, 2], [1, -100, 6, 5, 5]])
 
@@ -62,6 +66,16 @@ def test_an_ignored_row_may_hold_anything():
     )
     assert loss.isfinite()
     assert dz.isfinite().all()
+
+
+@pytest.mark.parametrize("sampling", [GREEDY, Sampling(temperature=0.7, top_k=5, top_p=0.9)])
+@pytest.mark.parametrize("family", [gpt, llama])
+def test_decoding_reads_nothing_back(family, sampling):
+    """A tensor without numbers refuses to be read by the host, which would wait for a GPU at every token."""
+    with torch.device("meta"):
+        model = Decoder(family(vocab_size=50, d_model=48, num_layers=2, num_heads=4))
+        ids = torch.empty(2, 5, dtype=torch.int64)
+    assert generate(model, ids, max_new_tokens=4, sampling=sampling).shape == (2, 9)
 
 
 @pytest.mark.parametrize("name", [name for name in BACKENDS if name != "triton"])

@@ -48,7 +48,9 @@ class Sampling:
         """Draw one token for each row of `logits [B, V]`: int64 `[B]`."""
         if self.temperature == 0:
             return greedy(logits)
-        return torch.multinomial(self.probabilities(logits), 1, generator=generator)[:, 0]
+        # As torch.multinomial draws one, but for its look at the sums, which waits for a GPU at every token.
+        p = self.probabilities(logits)
+        return (p / torch.empty_like(p).exponential_(generator=generator)).argmax(-1)
 
 
 GREEDY = Sampling(temperature=0.0)
