@@ -247,20 +247,27 @@ def aa(session: nox.Session) -> None:
 
 @nox.session(venv_params=["--system-site-packages"])
 def bench_gpu(session: nox.Session) -> None:
-    """All that needs a GPU, with the machine's own PyTorch: tests, attention kernels, regression of `-- BASE HEAD`."""
+    """All that needs a GPU, with the machine's own PyTorch, in eight minutes; and the regression of `-- BASE HEAD`."""
     found = session.run("python", "-c", "import torch; print(torch.cuda.is_available())", silent=True)
     if "True" not in str(found):
         session.skip("no CUDA device")
     session.install("--no-deps", "-e", ".")
     (OUT / "runs").mkdir(parents=True, exist_ok=True)
     conformance = ["verify", "impl:triton", *ATTENTION, "--device", "cuda", "--profile", "quick"]
-    steps = {
-        "tests": ["python", "-m", "pytest", "-m", "gpu"],
-        "attention": ["veriformer", "bench", "gpu-attention", "--json", str(OUT / "gpu-attention.json")],
-        "conformance": ["veriformer", *conformance, "--json", str(OUT / "runs" / "impl-triton-cuda.json")],
-        "scaling": ["veriformer", "bench", "scaling", "--device", "cuda", "--json", str(OUT / "scaling-gpu.json")],
+    attention, scaling, peers = (str(OUT / f"{name}-gpu.json") for name in ("attention", "scaling", "peers"))
+    steps: dict[str, tuple[int, list[str]]] = {
+        "tests": (100, ["python", "-m", "pytest", "-m", "gpu"]),
+        "attention": (110, ["veriformer", "bench", "gpu-attention", "--rounds", "10", "--json", attention]),
+        "conformance": (80, ["veriformer", *conformance, "--json", str(OUT / "runs" / "impl-triton-cuda.json")]),
+        "peers": (120, ["veriformer", "bench", "peers", "--device", "cuda", "--seconds", "10", "--json", peers]),
+        "scaling": (60, ["veriformer", "bench", "scaling", "--device", "cuda", "--json", scaling]),
     }
-    failed = [name for name, words in steps.items() if not _succeeds(session, *words)]
+    # Each is interrupted after its seconds, and writes what it has until then.
+    failed = [
+        name
+        for name, (seconds, words) in steps.items()
+        if not _succeeds(session, "timeout", "--signal=INT", str(seconds), *words)
+    ]
     if session.posargs:
         _bench_regression_gpu(session)
     if failed:  # time on a GPU is dear: what fails does not keep the others from running
@@ -270,7 +277,7 @@ def bench_gpu(session: nox.Session) -> None:
 def _succeeds(session: nox.Session, *words: str) -> bool:
     """Run a command; return whether it ended with 0."""
     try:
-        session.run(*words)
+        session.run(*words, external=True)
     except CommandFailed:
         return False
     return True

@@ -108,6 +108,19 @@ def test_all_take_turns(timed, tmp_path):
     assert len(timed["ran"]) == 2 * 2 + 2
 
 
+def test_what_was_timed_before_an_interrupt_is_kept(timed, tmp_path, monkeypatch):
+    measure, file = gpu_attention.measure, tmp_path / "rates.json"
+
+    def interrupted(*given):
+        yield next(measure(*given))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(gpu_attention, "measure", interrupted)
+    words = ["gpu-attention", "--length", "32", "--width", "16", "--rounds", "4", "--json", str(file)]
+    assert CliRunner().invoke(bench, words).exit_code == 130
+    assert {rate["setting"]["passes"] for rate in json.loads(file.read_text())["rates"]} == {"forward"}
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_without_a_gpu_the_command_says_that_it_needs_one():
     found = CliRunner().invoke(bench, ["gpu-attention"])

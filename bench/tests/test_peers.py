@@ -243,11 +243,23 @@ def test_after_its_time_a_comparison_has_six_rounds():
 
 
 def test_every_case_has_sizes_that_a_model_can_have():
-    assert list(catalogue.CASES) == list(catalogue._MAKERS)
-    for module, maker, _ in catalogue._MAKERS.values():
+    assert list(catalogue.CASES) == [*catalogue._MAKERS, *catalogue._ON_GPU]
+    assert [catalogue.cases_of(device) for device in ("cpu", "cuda:0")] == [
+        tuple(catalogue._MAKERS),
+        tuple(catalogue._ON_GPU),
+    ]
+    for module, maker, _ in (catalogue._MAKERS | catalogue._ON_GPU).values():
         assert callable(getattr(import_module(f"veriformer.bench.peers.{module}"), maker))
     sizes = [sizes for *_, sizes in catalogue._MAKERS.values() if isinstance(sizes, Sizes)]
     assert {(s.layers, s.width, s.vocabulary) for s in sizes} == {(4, 128, 65), (6, 384, 65), (4, 128, 50257)}
+
+
+def test_time_on_a_gpu_ends_when_its_work_does(monkeypatch):
+    waits = []
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: waits.append(1))
+    monkeypatch.setattr(torch, "get_default_device", lambda: torch.device("cuda"))
+    interleaved_benchmark.interleaved_benchmark({OURS: lambda: None}, rounds=6)
+    assert len(waits) == 2 * 3 + 2 * 2 * 6  # before and after each turn of ours, which is there twice
 
 
 @pytest.fixture

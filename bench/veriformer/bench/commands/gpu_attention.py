@@ -27,7 +27,8 @@ def gpu_attention(
     between them. Rates count the products of visible pairs: 4 n² d forward and 10 n² d backward, half when causal.
 
     \b
-    Exit status: 0 timed, 1 a kernel is wrong, 2 unusable arguments, or no GPU to time on.
+    Exit status: 0 timed, 1 a kernel is wrong, 2 unusable arguments, or no GPU to time on, 130 interrupted, with what
+    was timed shown and written.
     """
     import torch
 
@@ -35,16 +36,18 @@ def gpu_attention(
         refuse("gpu-attention: expected a CUDA device, got none; run it on a machine with one")
     from veriformer.bench import gpu_attention as timed
 
+    found, interrupted = [], False
     try:
-        found = []
         for rates in timed.measure(lengths or timed.LENGTHS, widths or timed.WIDTHS, dtype, rounds):
             click.echo(timed.line(rates))
             found += rates
     except RuntimeError as error:
         refuse(error)
+    except KeyboardInterrupt:
+        interrupted = True
     if json_file is not None:
         _write_rates([rate.to_dict() for rate in found], json_file)
-    raise SystemExit(int(any(rate.wrong for rate in found)))
+    raise SystemExit(130 if interrupted else int(any(rate.wrong for rate in found)))
 
 
 def _write_rates(rates: list[dict[str, object]], file: Path) -> None:

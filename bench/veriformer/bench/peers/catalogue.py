@@ -18,6 +18,7 @@ ROWS = {"N": 2048, "d": 768}
 SMALL = Sizes(layers=4, width=128, heads=4, batch=8)
 MIDDLE = Sizes(layers=6, width=384, heads=6, batch=4)
 MANY_CLASSES = Sizes(layers=4, width=128, heads=4, batch=8, vocabulary=50_257)
+GPT2 = Sizes(layers=12, width=768, heads=12, length=1024, batch=16, vocabulary=50_304, dtype="bfloat16")
 
 _MAKERS: dict[str, tuple[str, str, Any]] = {
     "training-128": ("training", "eager", SMALL),
@@ -33,6 +34,15 @@ _MAKERS: dict[str, tuple[str, str, Any]] = {
     "tiled": ("tiles", "tiled", (1, 6, 2048, 64)),
     "adamw": ("optimizer", "adamw", MIDDLE),
 }
+_ON_GPU: dict[str, tuple[str, str, Any]] = {
+    "training-768": ("training", "eager", GPT2),
+    "compiled-768": ("training", "compiled", GPT2),
+    "decode-768-1": ("decoding", "cached", GPT2.with_batch(1)),
+    "decode-768-8": ("decoding", "cached", GPT2.with_batch(8)),
+    "decode-768-64": ("decoding", "cached", GPT2.with_batch(64)),
+    "prefill-768-8": ("prefill", "prompt", GPT2.with_batch(8)),
+    "adamw-768": ("optimizer", "adamw", GPT2),
+}
 
 
 def _made(name: str, module: str, maker: str, sizes: Any, schedule: Schedule) -> Iterator[Peer]:
@@ -41,7 +51,13 @@ def _made(name: str, module: str, maker: str, sizes: Any, schedule: Schedule) ->
     yield from make(name, sizes, schedule)
 
 
-CASES: dict[str, Case] = {name: partial(_made, name, *maker) for name, maker in _MAKERS.items()}
+CASES: dict[str, Case] = {name: partial(_made, name, *maker) for name, maker in (_MAKERS | _ON_GPU).items()}
+
+
+def cases_of(device: str) -> tuple[str, ...]:
+    """Return the names of the cases that are run where none is named: of GPT-2's own size on a GPU."""
+    on_gpu = device.startswith("cuda")
+    return tuple(name for name in CASES if (name in _ON_GPU) == on_gpu)
 
 
 class UnknownCaseError(ValueError):

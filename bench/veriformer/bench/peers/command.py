@@ -31,13 +31,15 @@ _STYLES = {
 }
 
 
-def run(cases: Sequence[Case], rounds: int, seconds: float, threads: int | None, clock: str) -> tuple[Benchmarks, bool]:
-    """Run the cases; return the benchmarks and whether they were interrupted."""
+def run(
+    cases: Sequence[Case], rounds: int, seconds: float, threads: int | None, clock: str, device: str = "cpu"
+) -> tuple[Benchmarks, bool]:
+    """Run the cases on a device; return the benchmarks and whether they were interrupted."""
     if threads is not None:
         torch.set_num_threads(threads)
     started, begin = datetime.now(UTC).isoformat(timespec="seconds"), time.perf_counter()
     found, interrupted = [], False
-    with Show(sys.stdout, sys.stderr) as show:
+    with Show(sys.stdout, sys.stderr) as show, torch.device(device):
         schedule = Schedule(rounds, clock, show.progress, seconds)
         try:
             for case in cases:

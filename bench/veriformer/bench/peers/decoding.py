@@ -50,7 +50,7 @@ class Decoding:
 
 def decoding(sizes: Sizes) -> Decoding:
     """A model of transformers and ours with its weights. Raises MissingError."""
-    peer = models.gpt2(sizes).eval()
+    peer = models.gpt2(sizes).eval().to(getattr(torch, sizes.dtype))
     prompt = torch.randint(sizes.vocabulary, (sizes.batch, _PROMPT))
     model = targets.from_transformers(peer)
     return Decoding(peer, model, targets.compiled_decoder(model), prompt, _NEW)

@@ -20,7 +20,7 @@ def prompt(name: str, sizes: Sizes, schedule: Schedule) -> Iterator[Peer]:
     what = f"prefill of {sizes.batch} x {sizes.length} tokens, eager"
     question = Question(case=name, what=what, theirs=models.GPT2, quantity="tokens/s")
     try:
-        peer = models.gpt2(sizes).eval()
+        peer = models.gpt2(sizes).eval().to(getattr(torch, sizes.dtype))
     except models.MissingError as error:
         yield question.unanswered(error)
         return

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
+
 from veriformer.spec import costs
 from veriformer.spec.blocks import costs_model
 
@@ -19,6 +21,7 @@ class Sizes:
     length: int = 256
     batch: int
     vocabulary: int = 65  # the characters of a text in English
+    dtype: str = "float32"  # of the weights that decode; training in a half is that of autocast
 
     @property
     def tokens(self) -> int:
@@ -37,7 +40,7 @@ class Sizes:
 
     @property
     def weight_bytes(self) -> int:
-        """Bytes of the weights that a decoding step has to read, in float32."""
+        """Bytes of the weights that a decoding step has to read."""
         return int(costs.evaluate(costs_model.step_bytes() - costs_model.cache_bytes(), **self._letters))
 
     def with_batch(self, batch: int) -> Sizes:
@@ -47,4 +50,4 @@ class Sizes:
     @property
     def _letters(self) -> dict[str, Any]:
         sizes = {"L": self.layers, "d": self.width, "H": self.heads, "V": self.vocabulary}
-        return {**sizes, "n": self.length, "c": self.length, "w": 4}
+        return {**sizes, "n": self.length, "c": self.length, "w": getattr(torch, self.dtype).itemsize}

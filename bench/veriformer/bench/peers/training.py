@@ -11,7 +11,7 @@ import torch
 from veriformer.bench import targets
 from veriformer.bench.document import Peer
 from veriformer.bench.peers import models, roofline
-from veriformer.bench.peers.case import Question, Schedule, at_least
+from veriformer.bench.peers.case import Question, Schedule, at_least, at_most
 from veriformer.bench.peers.interleaved_benchmark import OURS, Run
 from veriformer.bench.peers.models import PlainGPT
 from veriformer.bench.peers.sizes import Sizes
@@ -31,8 +31,10 @@ class Step:
     labels: torch.Tensor
 
     def __call__(self) -> None:
-        """Take it."""
-        self.loss(self.ids, self.labels).backward()  # type: ignore[no-untyped-call]
+        """Take it: in bfloat16 by autocast on a GPU."""
+        with torch.autocast(self.ids.device.type, torch.bfloat16, enabled=self.ids.is_cuda):
+            loss = self.loss(self.ids, self.labels)
+        loss.backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
 
@@ -95,6 +97,9 @@ def eager(name: str, sizes: Sizes, schedule: Schedule) -> Iterator[Peer]:
             sides[question.theirs] = make(sizes)
         except models.MissingError as error:
             yield question.unanswered(error)
+    if torch.get_default_device().type == "cuda":
+        memory = Question(case=name, what=what, theirs=PLAIN, quantity="peak bytes", goal=at_most(0.5))
+        yield memory.counted(*(_peak_bytes(make, sizes) for make in (ours, plain)))
     times, conditions = schedule.run(what, sides)
     rates = {side: sizes.tokens / times.of(side) for side in sides}
     for question in (
@@ -122,6 +127,16 @@ def compiled(name: str, sizes: Sizes, schedule: Schedule) -> Iterator[Peer]:
         return
     shown = {side: sizes.tokens / times.of(side) for side in (OURS, PLAIN)}
     yield question.timed(times.speed(PLAIN), shown, conditions)
+
+
+def _peak_bytes(make: Callable[[Sizes], Step], sizes: Sizes) -> int:
+    """Return the bytes that a GPU held at the worst moment of a step, beside what it held before."""
+    before = torch.cuda.memory_allocated()
+    step = make(sizes)
+    step()
+    torch.cuda.reset_peak_memory_stats()
+    step()
+    return torch.cuda.max_memory_allocated() - before
 
 
 def _described(sizes: Sizes) -> str:
