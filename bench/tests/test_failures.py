@@ -80,7 +80,9 @@ def test_a_history_that_finds_no_room_stays_as_it_was_and_the_results_are_writte
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-@pytest.mark.parametrize("words", [["gpu-attention"], ["scaling", "--device", "cuda"], ["aa", "--device", "cuda"]])
+@pytest.mark.parametrize(
+    "words", [["gpu-attention"], ["tune"], ["scaling", "--device", "cuda"], ["aa", "--device", "cuda"]]
+)
 def test_without_a_gpu_one_line_says_so(words):
     found = run(*words)
     assert found.exit_code == 2

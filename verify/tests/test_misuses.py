@@ -20,7 +20,9 @@ from veriformer.verify.targets.lookup import check
 TABLE = tomllib.loads((Path(__file__).parent / "data" / "misuses.toml").read_text(encoding="utf-8"))
 MISUSES = dict(TABLE["misuses"])
 HELPS = ["--help", "--version", "-h", *(f"{name} --help" for name in ("spec", "requirements", *SUMMARIES))]
-HELPS += [f"bench {name} --help" for name in ("aa", "counts", "gpu-attention", "peers", "regression", "scaling")]
+HELPS += [
+    f"bench {name} --help" for name in ("aa", "counts", "gpu-attention", "peers", "regression", "scaling", "tune")
+]
 BYTES = {"latin.py": b"# caf\xe9\n", "null.py": b"x = 1\x00\n"}
 """Files that are no text."""
 

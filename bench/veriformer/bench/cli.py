@@ -10,6 +10,7 @@ from veriformer.bench.commands.gpu_attention import gpu_attention
 from veriformer.bench.commands.peers import peers
 from veriformer.bench.commands.regression import regression
 from veriformer.bench.commands.scaling import scaling
+from veriformer.bench.commands.tune import tune
 from veriformer.bench.commands.verification import verification
 
 
@@ -18,5 +19,5 @@ def bench() -> None:
     """Count and time an implementation against the predictions of the specification."""
 
 
-for _command in (counts, verification, peers, scaling, regression, aa, gpu_attention):
+for _command in (counts, verification, peers, scaling, regression, aa, gpu_attention, tune):
     bench.add_command(_command)

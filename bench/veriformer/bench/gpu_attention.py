@@ -121,7 +121,7 @@ def _time_in_turns(
             rates[each.name] = Rate(kernel=each.name, setting=setting, tflops=None, reason=refusal[0], wrong=refusal[1])
             continue
         try:
-            runs[each.name] = _ready(each, setting)
+            runs[each.name] = run_of(each.attend, setting)
         except Exception as error:
             rates[each.name] = Rate(kernel=each.name, setting=setting, tflops=None, reason=_first_line(error))
     for name, seconds in interleaved(runs, rounds=rounds).items():
@@ -131,7 +131,7 @@ def _time_in_turns(
     return [rates[each.name] for each in everyone]
 
 
-def _ready(kernel: AttentionKernel, setting: Setting) -> Callable[[], object]:
+def run_of(attend: Attend, setting: Setting) -> Callable[[], object]:
     """A run of the pass that the setting names, tried once."""
     shape = (*setting.sizes.values(), setting.n, setting.d)
     dtype = getattr(torch, setting.dtype)
@@ -140,12 +140,12 @@ def _ready(kernel: AttentionKernel, setting: Setting) -> Callable[[], object]:
 
         def forward() -> object:
             with torch.no_grad():
-                return kernel.attend(q, k, v, is_causal=setting.is_causal)
+                return attend(q, k, v, is_causal=setting.is_causal)
 
         forward()
         return forward
     leaves = [x.requires_grad_() for x in (q, k, v)]
-    o = kernel.attend(*leaves, is_causal=setting.is_causal)
+    o = attend(*leaves, is_causal=setting.is_causal)
 
     def backward() -> object:
         return torch.autograd.grad(o, leaves, g, retain_graph=True)

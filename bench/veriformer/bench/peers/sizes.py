@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import torch
-
 from veriformer.spec import costs
 from veriformer.spec.blocks import costs_model
+
+_BYTES = {"float32": 4, "bfloat16": 2}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,4 +50,4 @@ class Sizes:
     @property
     def _letters(self) -> dict[str, Any]:
         sizes = {"L": self.layers, "d": self.width, "H": self.heads, "V": self.vocabulary}
-        return {**sizes, "n": self.length, "c": self.length, "w": getattr(torch, self.dtype).itemsize}
+        return {**sizes, "n": self.length, "c": self.length, "w": _BYTES[self.dtype]}
