@@ -10,11 +10,9 @@ import numpy as np
 from veriformer.spec import costs
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.attention.attention import attention, attention_vjp
-from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Source, Symbol, erratum, step
 from veriformer.spec.proofs.any_length import place
-from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, ranged, vector
-from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.pullbacks import pullbacks
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
@@ -131,19 +129,6 @@ def cases() -> Iterator[tuple[TowerArithmetic, Any, Any, Any, Any, dict[str, Any
         yield xp, q, k, v, g, options
 
 
-@step(scope=Scope.ENUMERATED, detail="six combinations of options, n ≤ 3, d ≤ 2")
-def _vjp() -> Identities:
-    """The vector-Jacobian products are the formula's derivatives in queries, keys, values and bias, with masks, empty
-    rows, windows, soft cap, scale, dropout and grouped heads.
-    """
-    for xp, q, k, v, g, options in cases():
-        o = attention(xp, q, k, v, **options)
-        gradients = attention_vjp(xp, q, k, v, g, **options)
-        for argument, gradient in zip((q, k, v, options.get("bias")), gradients, strict=True):
-            if argument is not None:
-                yield from entrywise(gradient, computed(xp.gradient, o, g, argument))
-
-
 @step()
 def _any_vjp() -> Identities:
     """The vector-Jacobian product is the derivative that SymPy takes, for all sizes and any number of heads that share
@@ -213,7 +198,6 @@ EQUATIONS = (
             _keys_do_not_move,
             _balance,
             _delta,
-            _vjp,
             _any_vjp,
         ),
         costs={"FLOPs": costs.attention_backward_flops, "FLOPs, tiled": costs.tiled_backward_flops},

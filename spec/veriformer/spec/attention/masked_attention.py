@@ -123,16 +123,6 @@ def _visible_pairs() -> Identities:
     yield symbolic_sum(i, i, w) + (n - w) * w, n * w - w * (w - 1) / 2
 
 
-@step(scope=Scope.ENUMERATED, detail="2 rows of 3 keys under four masks, one of them empty")
-def _vjp() -> Identities:
-    """The vector-Jacobian product is the formula's derivative: nothing flows to hidden keys."""
-    for see in ([[True, False, True], [False, False, False]], [[True, True, True], [True, False, False]]):
-        xp = TowerArithmetic()
-        s, g = xp.symbols("s", 2, 3), xp.symbols("g", 2, 3)
-        p = masked_softmax(xp, s, np.array(see))
-        yield from entrywise(masked_softmax_vjp(xp, s, np.array(see), g), computed(xp.gradient, p, g, s))
-
-
 @step()
 def _any_vjp() -> Identities:
     """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
@@ -314,7 +304,6 @@ EQUATIONS = (
             _visible_only,
             _causality,
             _visible_pairs,
-            _vjp,
             _any_vjp,
         ),
         costs={"visible pairs": costs.causal_pairs, "pairs in visible blocks": costs.causal_block_pairs},

@@ -96,16 +96,6 @@ def _any_options() -> Identities:
     yield found.then(entry(1, 1, i, e)), kept / sum_over(n_k, term)
 
 
-@step(scope=Scope.ENUMERATED, detail="(n_q, n_k, d_k, d_v) of (1, 1, 1, 1), (2, 3, 2, 1), (1, 2, 3, 2)")
-def _formula() -> Identities:
-    """The formula computes the statement, row by row equations 20 to 22 with the scores over the root."""
-    for n_q, n_k, d_k, d_v in ((1, 1, 1, 1), (2, 3, 2, 1), (1, 2, 3, 2)):
-        xp = TowerArithmetic()
-        q, k, v = xp.symbols("q", 1, 1, n_q, d_k), xp.symbols("k", 1, 1, n_k, d_k), xp.symbols("v", 1, 1, n_k, d_v)
-        printed = _printed(q.value[0, 0], k.value[0, 0], v.value[0, 0])
-        yield from entrywise([xp.in_full(o) for o in attention(xp, q, k, v).value.ravel()], printed.ravel())
-
-
 @step(scope=Scope.ENUMERATED, detail="H = 4, G = 2")
 def _grouped_heads() -> Identities:
     r"""With G key heads for H query heads, head h is attention with key head $\lfloor h G / H \rfloor$."""
@@ -279,7 +269,6 @@ EQUATIONS = (
             _any_length,
             _any_mask,
             _any_options,
-            _formula,
             _order_of_keys,
             _repeated_keys,
             _average_key,

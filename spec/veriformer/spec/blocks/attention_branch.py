@@ -8,12 +8,11 @@ from veriformer.spec import costs
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.blocks.any_block import AnyBlock
 from veriformer.spec.blocks.costs_block import COSTS
-from veriformer.spec.blocks.published import ASSUMPTIONS, SYMBOLS, Case, sample
+from veriformer.spec.blocks.published import ASSUMPTIONS, SYMBOLS, sample
 from veriformer.spec.blocks.transformer_block import attention_sublayer
-from veriformer.spec.equation import Equation, Identities, Scope, Source, step
+from veriformer.spec.equation import Equation, Identities, Source, step
 from veriformer.spec.layers.norm_algebra import jacobian, over_features, pulled_back, x_hat, x_of
 from veriformer.spec.proofs.any_length import entry
-from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import delta, index, positive, real, vector
 
 
@@ -70,18 +69,6 @@ def _any_length() -> Identities:
     yield block.first_norm().then(entry(b, i, a)), block.normalised(1, lambda k: x[b, i, k])(a)
 
 
-@step(scope=Scope.ENUMERATED, detail="one head; (n, d) of (1, 2), (2, 1) and (2, 2)")
-def _formula() -> Identities:
-    """The formula is the statement."""
-    for n, d in ((1, 2), (2, 1), (2, 2)):
-        case = Case(n, d, 1)
-        x = case.x.value[0]
-        h_1 = case.norm(1, x)
-        printed = x + case.attended(h_1)
-        computed = attention_sublayer(case.xp, case.x, case.params, **case.options)
-        yield from entrywise(case.in_full(computed), printed)
-
-
 EQUATIONS = (
     Equation(
         slug="block-first-norm",
@@ -106,7 +93,7 @@ EQUATIONS = (
         assumptions=ASSUMPTIONS,
         sample=sample,
         formula=attention_sublayer,
-        steps=(_any_length, _jacobian, _pullback, _formula),
+        steps=(_any_length, _jacobian, _pullback),
         costs=COSTS,
     ),
 )

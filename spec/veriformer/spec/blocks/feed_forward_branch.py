@@ -41,16 +41,6 @@ def _two_branches() -> Identities:
     yield block, delta(i, k) + a[i, k] + b[i, k] + over_features(lambda j: b[i, j] * a[j, k])
 
 
-@step(scope=Scope.ENUMERATED, detail="ReLU as activation; (n, d, inner width) of (1, 2, 2) and (2, 1, 1)")
-def _formula() -> Identities:
-    """The formula's second half is the statement; its first half is equation 33."""
-    # The first half adds nothing here; it is proved at equation 33.
-    for n, d, inner in ((1, 2, 2), (2, 1, 1)):
-        case = Case(n, d, inner).without("w_o")
-        h_2 = case.x.value[0]
-        yield from entrywise(_block(case), h_2 + case.thought(case.norm(2, h_2)))
-
-
 @step(scope=Scope.ENUMERATED, detail="the network's branch, one token of 2 features")
 def _skipped_branch() -> Identities:
     r"""A branch is linear in its last weights: scaled by t, they add t times as much. So a branch whose last weights
@@ -107,7 +97,7 @@ EQUATIONS = (
         sample=block_sample,
         formula=transformer_block,
         vjp=transformer_block_vjp,
-        steps=(_two_branches, _any_length, _formula, _skipped_branch),
+        steps=(_two_branches, _any_length, _skipped_branch),
         costs=COSTS,
     ),
 )

@@ -99,10 +99,6 @@ def _cases() -> Any:
             yield xp, q, k, xp.symbols("v", 1, 1, n_k, 1), causal
 
 
-def _phi(x: Any) -> Any:
-    return x + 1 if x.is_positive else sp.exp(x)
-
-
 def _any_phi(x: Any) -> Any:
     """elu(x) + 1, of a letter of either sign."""
     return sp.exp(sp.Min(x, 0)) + sp.Max(x, 0)
@@ -130,27 +126,6 @@ def _any_length() -> Identities:
             arrays = (xp.array(letter, texts, heads, *shape) for letter, shape in zip("qkv", shapes, strict=True))
             o = computed(linear_attention, xp, *arrays, feature_map=name, is_causal=causal)
             yield o.then(entry(b, h, i, e)), sums(lambda j: v[b, h, j, e], seen) / sums(lambda _: 1, seen)
-
-
-@step(
-    scope=Scope.ENUMERATED,
-    detail="(n_q, n_k) of (1, 2), and causal (2, 2) and (2, 1); queries above and keys below zero, and the other way",
-)
-def _formula() -> Identities:
-    """The formula, which keeps the weights so that keys can be hidden, is the statement; a query that sees no key gets
-    zero.
-    """
-    for xp, q, k, v, causal in _cases():
-        o = linear_attention(xp, q, k, v, is_causal=causal).value[0, 0, :, 0]
-        keys, values = (list(x.value[0, 0, :, 0]) for x in (k, v))
-        for i, query in enumerate(q.value[0, 0, :, 0]):
-            seen = range(max(0, i + 1 + len(keys) - len(o)) if causal else len(keys))
-            s, z = (
-                sum(_phi(keys[j]) * x for j, x in part)
-                for part in (((j, values[j]) for j in seen), ((j, 1) for j in seen))
-            )
-            printed = _phi(query) * s / (_phi(query) * z) if seen else sp.S.Zero
-            yield xp.in_full(o[i]), printed
 
 
 @step(scope=Scope.ENUMERATED, detail="n ≤ 3, d = 1")
@@ -283,7 +258,7 @@ EQUATIONS = (
         sample=_sample,
         formula=linear_attention,
         vjp=linear_attention_vjp,
-        steps=(_associative, _weights, _recurrence, _features, _any_length, _formula, _steps, _vjp, _operations),
+        steps=(_associative, _weights, _recurrence, _features, _any_length, _steps, _vjp, _operations),
         costs={
             "FLOPs": linear_flops,
             "bytes of the state": state_bytes,

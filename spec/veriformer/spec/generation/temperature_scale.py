@@ -11,15 +11,13 @@ from numpy.typing import NDArray
 from veriformer.spec.arithmetic.any_size import AnySize
 from veriformer.spec.arithmetic.exact_inputs import nowhere
 from veriformer.spec.arithmetic.lazy_sympy import sp
-from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Source, Symbol, erratum, step
 from veriformer.spec.generation.choices import exact_values
 from veriformer.spec.generation.costs_generation import temperature_costs
 from veriformer.spec.proofs.any_length import AnyLength, entry
-from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, positive, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.pullbacks import pullbacks
-from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
 def temperature_scale(xp: Any, logits: Any, temperature: float) -> Any:
@@ -108,32 +106,11 @@ def _hot() -> Identities:
     yield computed(sp.limit, 1 / (1 + sp.exp(-a / t) + sp.exp(-b / t)), t, sp.oo), sp.Rational(1, 3)
 
 
-@step(scope=Scope.ENUMERATED, detail="n ≤ 3, every m, any T")
-def _formula() -> Identities:
-    """The formula computes the statement, whatever number stands for the maximum."""
-    for n in range(1, 4):
-        xp = TowerArithmetic()
-        z, t = xp.symbols("z", n), positive("T")
-        e = [sp.exp(x / t) for x in z.value]
-        yield from entrywise([xp.in_full(p) for p in temperature_scale(xp, z, t).value], [x / sum(e) for x in e])
-
-
 @step()
 def _any_length() -> Identities:
     """The formula computes the statement, for all sizes."""
     xp, i, t = AnyLength(), index("i"), positive("T")
     yield computed(temperature_scale, xp, xp.array("z", dimension("n")), t).then(entry(i)), _weight(i, 1 / t)
-
-
-@step(scope=Scope.ENUMERATED, detail="shapes (1), (3) and (2, 2), any T")
-def _vjp() -> Identities:
-    """The vector-Jacobian product is the formula's derivative."""
-    for shape in ((1,), (3,), (2, 2)):
-        xp = TowerArithmetic()
-        z, g, t = xp.symbols("z", *shape), xp.symbols("g", *shape), positive("T")
-        yield from entrywise(
-            temperature_scale_vjp(xp, z, t, g), computed(xp.gradient, temperature_scale(xp, z, t), g, z)
-        )
 
 
 @step()
@@ -185,7 +162,7 @@ EQUATIONS = (
         sample=_sample,
         formula=temperature_scale,
         vjp=temperature_scale_vjp,
-        steps=(_ratio, _confidence, _entropy, _cold, _hot, _formula, _any_length, _vjp, _any_vjp),
+        steps=(_ratio, _confidence, _entropy, _cold, _hot, _any_length, _any_vjp),
         costs=temperature_costs(),
         errata=(_ties_stay_random,),
     ),

@@ -12,11 +12,10 @@ from veriformer.spec.costs import evaluate, symbol
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.language.costs_language import language_costs
 from veriformer.spec.proofs.any_length import AnyLength, entry
-from veriformer.spec.proofs.identities import inner_product
 from veriformer.spec.proofs.indexed import delta, dimension, index, sum_over, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.pullbacks import pullbacks
-from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic, symbols
+from veriformer.spec.proofs.tower_arithmetic import symbols
 
 
 def lm_head(xp: Any, h: Any, weight: Any) -> Any:
@@ -103,17 +102,6 @@ def _rank() -> Identities:
         yield computed(_determinant, h @ table.T), sp.S.Zero
 
 
-@step(scope=Scope.ENUMERATED, detail="V = 3, d = 2, one, two and 1 × 2 positions")
-def _vjp() -> Identities:
-    """The vector-Jacobian products are the adjoints of the head, which is linear in each argument."""
-    for shape in ((2,), (2, 2), (1, 2, 2)):
-        xp = TowerArithmetic()
-        h, table, g = xp.symbols("h", *shape), xp.symbols("e", 3, 2), xp.symbols("g", *shape[:-1], 3)
-        dh, dtable = lm_head_vjp(xp, h, table, g)
-        yield inner_product(g, lm_head(xp, h, table)), inner_product(dh, h)
-        yield inner_product(g, lm_head(xp, h, table)), inner_product(dtable, table)
-
-
 @step()
 def _any_vjp() -> Identities:
     """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
@@ -157,7 +145,7 @@ EQUATIONS = (
         sample=_sample,
         formula=lm_head,
         vjp=lm_head_vjp,
-        steps=(_any_length, _ratio, _hidden_gradient, _tied_gradient, _saved, _rank, _vjp, _any_vjp),
+        steps=(_any_length, _ratio, _hidden_gradient, _tied_gradient, _saved, _rank, _any_vjp),
         costs=language_costs("lm_head"),
     ),
 )

@@ -9,13 +9,11 @@ from numpy.typing import NDArray
 
 from veriformer.spec import costs
 from veriformer.spec.arithmetic.lazy_sympy import sp
-from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Source, Symbol, erratum, step
 from veriformer.spec.proofs.any_length import AnyLength, entry, whole_numbers
-from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import delta, dimension, index, sum_over, symbolic_sum, vector, whole
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.pullbacks import pullbacks
-from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 from veriformer.spec.scores.cross_entropy import cross_entropy, cross_entropy_vjp
 from veriformer.spec.scores.cross_entropy_derivation import log_probability
 
@@ -58,17 +56,6 @@ def _visible_gets_nothing() -> Identities:
     yield sp.diff(loss, z[s, k]), m[s] * (p - y[s, k]) / symbolic_sum(m[i], i, n)
 
 
-@step(scope=Scope.ENUMERATED, detail="up to 3 positions, V = 2")
-def _formula() -> Identities:
-    """The formula computes the mean over masked positions."""
-    for labels in ((1,), (-100, 0), (1, -100, 0)):
-        xp = TowerArithmetic()
-        z = xp.symbols("z", len(labels), 2)
-        chosen = [sp.exp(e[k]) / sum(map(sp.exp, e)) for e, k in zip(z.value, labels, strict=True) if k >= 0]
-        loss = masked_lm_loss(xp, z, np.array(labels)).value[()]
-        yield xp.in_full(loss), -sum(map(sp.log, chosen)) / len(chosen)
-
-
 @step()
 def _any_length() -> Identities:
     """The formula computes the mean over masked positions, those with a label, for any length and vocabulary."""
@@ -80,16 +67,6 @@ def _any_length() -> Identities:
 
     total = sum_over(n, lambda t: masked(t) * log_probability(t, x[t] + 1, size))
     yield loss.then(entry()), -total / sp.Max(1, sum_over(n, masked))
-
-
-@step(scope=Scope.ENUMERATED, detail="3 positions, one visible, V = 3")
-def _vjp() -> Identities:
-    """The vector-Jacobian product is the formula's derivative."""
-    xp = TowerArithmetic()
-    z, g, labels = xp.symbols("z", 3, 3), xp.symbols("g"), np.array([2, -100, 0])
-    yield from entrywise(
-        masked_lm_loss_vjp(xp, z, labels, g), computed(xp.gradient, masked_lm_loss(xp, z, labels), g, z)
-    )
 
 
 @step()
@@ -142,7 +119,7 @@ EQUATIONS = (
         sample=_sample,
         formula=masked_lm_loss,
         vjp=masked_lm_loss_vjp,
-        steps=(_mean, _visible_gets_nothing, _formula, _any_length, _vjp, _any_vjp),
+        steps=(_mean, _visible_gets_nothing, _any_length, _any_vjp),
         costs=costs.lazily("cross_entropy"),
         errata=(_all_but_itself,),
     ),

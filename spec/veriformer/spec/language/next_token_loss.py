@@ -12,12 +12,10 @@ from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.proofs.any_length import AnyLength, entry, whole_numbers
-from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, sum_over, symbolic_sum, vector, whole
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.published import holds, rounds_to
 from veriformer.spec.proofs.pullbacks import pullbacks
-from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 from veriformer.spec.scores.cross_entropy import cross_entropy, cross_entropy_vjp
 from veriformer.spec.scores.cross_entropy_derivation import log_probability
 from veriformer.spec.scores.softmax import weight
@@ -96,26 +94,6 @@ def _any_length() -> Identities:
     x = whole("x", nonnegative=True)
     y = computed(next_token_loss, xp, xp.array("z", texts, n, size), whole_numbers(x, texts, n))
     yield y.then(entry(b)), -sum_over(n, lambda t: log_probability((b, t), x[b, t] + 1, size))
-
-
-@step(scope=Scope.ENUMERATED, detail="T ≤ 3, V = 2")
-def _formula() -> Identities:
-    """The formula computes the statement."""
-    for length in range(1, 4):
-        xp = TowerArithmetic()
-        z, target = xp.symbols("z", length, 2), np.arange(length) % 2
-        chosen = [sp.exp(e[k]) / sum(map(sp.exp, e)) for e, k in zip(z.value, target, strict=True)]
-        yield xp.in_full(next_token_loss(xp, z, target).value[()]), -sum(map(sp.log, chosen))
-
-
-@step(scope=Scope.ENUMERATED, detail="2 texts, T = 2, V = 3")
-def _vjp() -> Identities:
-    """The vector-Jacobian product is the formula's derivative, text by text."""
-    xp = TowerArithmetic()
-    z, g, target = xp.symbols("z", 2, 2, 3), xp.symbols("g", 2), np.array([[2, 0], [1, 1]])
-    yield from entrywise(
-        next_token_loss_vjp(xp, z, target, g), computed(xp.gradient, next_token_loss(xp, z, target), g, z)
-    )
 
 
 @step()
@@ -218,8 +196,6 @@ EQUATIONS = (
             _own_position_only,
             _surprise,
             _any_length,
-            _formula,
-            _vjp,
             _any_vjp,
             _worked,
         ),

@@ -9,14 +9,12 @@ from numpy.typing import NDArray
 
 from veriformer.spec.arithmetic.any_size import counting
 from veriformer.spec.arithmetic.lazy_sympy import sp
-from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
+from veriformer.spec.equation import Assumption, Equation, Identities, Source, Symbol, step
 from veriformer.spec.language.costs_language import language_costs
 from veriformer.spec.proofs.any_length import AnyLength, entry, whole_numbers
-from veriformer.spec.proofs.identities import inner_product
 from veriformer.spec.proofs.indexed import delta, dimension, index, sum_over, symbolic_sum, vector, whole
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.pullbacks import pullbacks
-from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
 def token_embedding(xp: Any, ids: NDArray[np.int64], weight: Any) -> Any:
@@ -72,18 +70,6 @@ def _repeated() -> Identities:
     yield sp.diff(loss, table[w, c]), delta(i, w) * symbolic_sum(g[t], t, dimension("T"))
 
 
-@step(scope=Scope.ENUMERATED, detail="V = 3, d = 2: two different tokens, one three times, a batch, and a single token")
-def _vjp() -> Identities:
-    """The vector-Jacobian product is the adjoint of the lookup, which is linear in the table."""
-    for ids in (np.array([0, 2]), np.array([1, 1, 1]), np.array([[0, 1], [1, 2]]), np.array(2)):
-        xp = TowerArithmetic()
-        table, g = xp.symbols("e", 3, 2), xp.symbols("g", *ids.shape, 2)
-        yield (
-            inner_product(g, token_embedding(xp, ids, table)),
-            inner_product(token_embedding_vjp(xp, ids, table, g), table),
-        )
-
-
 @step()
 def _any_vjp() -> Identities:
     """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
@@ -114,7 +100,7 @@ EQUATIONS = (
         sample=_sample,
         formula=token_embedding,
         vjp=token_embedding_vjp,
-        steps=(_one_hot, _any_length, _scatter_add, _repeated, _vjp, _any_vjp),
+        steps=(_one_hot, _any_length, _scatter_add, _repeated, _any_vjp),
         costs=language_costs("token_embedding"),
     ),
 )

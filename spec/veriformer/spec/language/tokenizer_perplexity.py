@@ -11,12 +11,10 @@ from veriformer.spec import costs
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.proofs.any_length import AnyLength, entry, whole_numbers
-from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, positive, sum_over, symbolic_sum, vector, whole
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.published import holds
 from veriformer.spec.proofs.pullbacks import pullbacks
-from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 from veriformer.spec.scores.cross_entropy import cross_entropy, cross_entropy_vjp
 from veriformer.spec.scores.cross_entropy_derivation import log_probability
 
@@ -76,16 +74,6 @@ def _worked() -> Identities:
     yield sp.Pow(1 / text, sp.Rational(1, len(_TEXT)), evaluate=False), sp.Integer(16)
 
 
-@step(scope=Scope.ENUMERATED, detail="up to 3 tokens, V = 2")
-def _formula() -> Identities:
-    """The formula computes $P^{-1/U}$."""
-    for rows, units in ((1, 1), (2, 1), (3, 2)):
-        xp = TowerArithmetic()
-        z, target = xp.symbols("z", rows, 2), np.arange(rows) % 2
-        chosen = [sp.exp(e[k]) / sum(map(sp.exp, e)) for e, k in zip(z.value, target, strict=True)]
-        yield xp.in_full(perplexity_per_unit(xp, z, target, units).value[()]) ** units, 1 / sp.Mul(*chosen)
-
-
 @step()
 def _any_length() -> Identities:
     """The formula computes $P^{-1/U}$, for texts and vocabularies of any size and any number of units."""
@@ -94,16 +82,6 @@ def _any_length() -> Identities:
     found = computed(perplexity_per_unit, xp, xp.array("z", n, size), whole_numbers(x, n), units)
     total = sum_over(n, lambda t: log_probability(t, x[t] + 1, size))
     yield found.then(entry()), sp.exp(-total / units)
-
-
-@step(scope=Scope.ENUMERATED, detail="2 tokens, V = 2, 2 units")
-def _vjp() -> Identities:
-    """The vector-Jacobian product is the statement's derivative."""
-    xp = TowerArithmetic()
-    z, g, target = xp.symbols("z", 2, 2), xp.symbols("g"), np.array([1, 0])
-    loss = sum(sp.log(sum(map(sp.exp, row))) - row[k] for row, k in zip(z.value, target, strict=True))
-    pulled = [xp.in_full(e) for e in perplexity_per_unit_vjp(xp, z, target, 2, g).value.ravel()]
-    yield from entrywise(pulled, [g.value[()] * sp.diff(sp.exp(loss / 2), e) for e in z.value.ravel()])
 
 
 @step()
@@ -152,7 +130,7 @@ EQUATIONS = (
         sample=_sample,
         formula=perplexity_per_unit,
         vjp=perplexity_per_unit_vjp,
-        steps=(_power, _merged, _worked, _formula, _any_length, _vjp, _any_vjp),
+        steps=(_power, _merged, _worked, _any_length, _any_vjp),
         costs=costs.lazily("perplexity"),
         errata=(_comparable_per_character,),
     ),

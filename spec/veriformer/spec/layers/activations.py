@@ -10,15 +10,13 @@ import numpy as np
 from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.exact_inputs import exactly_equal
 from veriformer.spec.arithmetic.lazy_sympy import sp
-from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
+from veriformer.spec.equation import Assumption, Equation, Identities, Source, Symbol, step
 from veriformer.spec.layers.costs_layers import elementwise
 from veriformer.spec.layers.gelu import gelu, gelu_slope
 from veriformer.spec.proofs.any_length import AnyLength, entry
-from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, positive, real, vector
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.pullbacks import pullbacks
-from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
 class Activation(NamedTuple):
@@ -127,19 +125,6 @@ def _largest_slope() -> Identities:
     yield sp.Rational(1, 4) - sp.diff(s, z), (s - sp.Rational(1, 2)) ** 2
 
 
-@step(scope=Scope.ENUMERATED, detail="2 entries; sigmoid, tanh and gelu (for relu see the derivatives)")
-def _vjp() -> Identities:
-    """The Jacobian is diagonal, and the vector-Jacobian product is the formula's derivative."""
-    for name in ("sigmoid", "tanh", "gelu"):
-        xp = TowerArithmetic()
-        z, g = xp.symbols("z", 2), xp.symbols("g", 2)
-        dz = activate_vjp(xp, z, g, name)
-        yield from entrywise(
-            [xp.in_full(e) for e in dz.value],
-            [xp.in_full(e) for e in xp.gradient(activate(xp, z, name), g, z)],
-        )
-
-
 @step()
 def _any_vjp() -> Identities:
     """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
@@ -188,7 +173,7 @@ EQUATIONS = (
         sample=_sample,
         formula=activate,
         vjp=activate_vjp,
-        steps=(_derivatives, _sigmoid_is_tanh, _largest_slope, _any_length, _vjp, _any_vjp),
+        steps=(_derivatives, _sigmoid_is_tanh, _largest_slope, _any_length, _any_vjp),
         costs=elementwise(3),
     ),
 )

@@ -7,13 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.attention.attention import attention
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.layers.costs_layers import elementwise
 from veriformer.spec.proofs.any_length import AnyLength, entry, mask
-from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import delta, dimension, index, positive, real, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.pullbacks import pullbacks
@@ -94,27 +92,6 @@ def _masks() -> list[Mask]:
     return [np.array([bool(k & 1), bool(k & 2)]) for k in range(4)]
 
 
-@step(scope=Scope.ENUMERATED, detail="all masks of 2 entries, every p")
-def _formula() -> Identities:
-    """The formula zeroes what is dropped and divides the rest by 1 - p."""
-    xp, p = Symbolic(), real("p")
-    x = TowerArithmetic().symbols("x", 2).value
-    for keep in _masks():
-        printed = [e / (1 - p) if k else sp.S.Zero for e, k in zip(x, keep, strict=True)]
-        yield from entrywise(computed(dropout, xp, xp.asarray(x), p, keep=keep), printed)
-
-
-@step(scope=Scope.ENUMERATED, detail="all masks of 2 entries, every p")
-def _vjp() -> Identities:
-    """The gradient passes the same mask with the same factor."""
-    for keep in _masks():
-        xp, p = TowerArithmetic(), real("p")
-        x, g = xp.symbols("x", 2), xp.symbols("g", 2)
-        yield from entrywise(
-            dropout_vjp(xp, x, p, g, keep=keep), computed(xp.gradient, dropout(xp, x, p, keep=keep), g, x)
-        )
-
-
 @step()
 def _any_vjp() -> Identities:
     """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
@@ -165,7 +142,7 @@ EQUATIONS = (
         sample=_sample,
         formula=dropout,
         vjp=dropout_vjp,
-        steps=(_mean, _variance, _output, _row_sum, _any_length, _formula, _in_attention, _vjp, _any_vjp),
+        steps=(_mean, _variance, _output, _row_sum, _any_length, _in_attention, _any_vjp),
         costs=elementwise(2, arrays=3),
     ),
 )

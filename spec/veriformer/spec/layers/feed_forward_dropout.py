@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from veriformer.spec.arithmetic.lazy_sympy import sp
-from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, erratum, step
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Source, erratum, step
 from veriformer.spec.layers.activations import PRINTED
 from veriformer.spec.layers.costs_layers import NETWORK
 from veriformer.spec.layers.dropout import PROBABILITY, expected, factor_moment
@@ -16,14 +15,11 @@ from veriformer.spec.layers.dropout import SYMBOLS as DROPOUT_SYMBOLS
 from veriformer.spec.layers.feed_forward import (
     SHAPES,
     SYMBOLS,
-    Case,
     feed_forward,
     feed_forward_vjp,
-    printed_gelu,
     sample,
 )
 from veriformer.spec.proofs.any_length import AnyLength, entry, mask
-from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, positive, real, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.pullbacks import pullbacks
@@ -54,25 +50,6 @@ def _variance() -> Identities:
     h, w = vector("h"), vector("w")
     square = symbolic_sum(symbolic_sum(factor_moment(a, c, p) * h[a] * w[a] * h[c] * w[c], a, f), c, f)
     yield square - symbolic_sum(h[a] * w[a], a, f) ** 2, p / (1 - p) * symbolic_sum(h[a] ** 2 * w[a] ** 2, a, f)
-
-
-@step(scope=Scope.ENUMERATED, detail="one token, two hidden units, masks that keep one or both, every p")
-def _formula() -> Identities:
-    """Dropout acts on the hidden entries after GELU (here with biases, and rows as vectors)."""
-    p = real("p")
-    for keep in ([True, False], [False, True], [True, True]):
-        case = Case(1, 1, 2, 1)
-        mask = np.array([keep])
-        y = computed(feed_forward, case.xp, case.x, *case.weights, dropout_p=p, keep=mask)
-        factors = np.array([[1 / (1 - p) if k else sp.S.Zero for k in keep]], dtype=object)
-        yield from entrywise(y, case.printed(printed_gelu, factors))
-
-
-@step(scope=Scope.ENUMERATED, detail="(n, d, d_ffn, d_out) of (2, 1, 2, 1), sigmoid, every p")
-def _vjp() -> Identities:
-    """The vector-Jacobian product is the formula's derivative for the mask that was drawn."""
-    p, keep = real("p"), np.array([[True, False], [True, True]])
-    yield from Case(2, 1, 2, 1).vjp_pairs(activation="sigmoid", dropout_p=p, keep=keep)
 
 
 @step()
@@ -120,7 +97,7 @@ EQUATIONS = (
         sample=_sample_dropped,
         formula=feed_forward,
         vjp=feed_forward_vjp,
-        steps=(_mean, _variance, _any_length, _formula, _vjp, _any_vjp),
+        steps=(_mean, _variance, _any_length, _any_vjp),
         costs=NETWORK,
         errata=(_after_the_activation,),
     ),

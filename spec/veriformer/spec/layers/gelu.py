@@ -14,12 +14,10 @@ from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.layers.costs_layers import elementwise
 from veriformer.spec.proofs.any_length import AnyLength, entry
-from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, real, vector
 from veriformer.spec.proofs.provenance import Computed, computed
 from veriformer.spec.proofs.published import rounds_to
 from veriformer.spec.proofs.pullbacks import pullbacks
-from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 _CUBIC = Fraction(44715, 1000000)
 
@@ -147,21 +145,6 @@ def _formula() -> Identities:
     yield y, x * cumulative(x)
 
 
-def derivatives(approximate: str) -> Identities:
-    """Yield the identities that the vector-Jacobian product of this form is its derivative."""
-    xp = TowerArithmetic()
-    x, g = xp.symbols("x", 2), xp.symbols("g", 2)
-    y = gelu(xp, x, approximate=approximate)
-    ours = gelu_vjp(xp, x, g, approximate=approximate)
-    yield from entrywise([xp.in_full(e) for e in ours.value], computed(xp.gradient, y, g, x))
-
-
-@step(scope=Scope.ENUMERATED, detail="2 entries")
-def _vjp() -> Identities:
-    """The vector-Jacobian product is the formula's derivative."""
-    yield from derivatives("none")
-
-
 @step()
 def _any_vjp() -> Identities:
     """The vector-Jacobian product is the formula's derivative, for any number of entries."""
@@ -219,7 +202,6 @@ EQUATIONS = (
             _symmetry,
             _minimum,
             _formula,
-            _vjp,
             _any_vjp,
         ),
         costs=elementwise(5),

@@ -10,7 +10,7 @@ import numpy as np
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, step
 from veriformer.spec.layers.costs_layers import elementwise
-from veriformer.spec.layers.gelu import FINITE, X, any_length, cumulative, derivatives, gelu, gelu_vjp, sample
+from veriformer.spec.layers.gelu import FINITE, X, any_length, cumulative, gelu, gelu_vjp, sample
 from veriformer.spec.proofs.indexed import dimension, real
 from veriformer.spec.proofs.published import rounds_to
 from veriformer.spec.proofs.pullbacks import pullbacks
@@ -18,12 +18,6 @@ from veriformer.spec.proofs.pullbacks import pullbacks
 
 def _inner(x: Any) -> Any:
     return sp.sqrt(2 / sp.pi) * (x + sp.Rational(44715, 1000000) * x**3)
-
-
-@step(scope=Scope.ENUMERATED, detail="2 entries")
-def _vjp() -> Identities:
-    """The vector-Jacobian product is the derivative of this form, not of GELU."""
-    yield from derivatives("tanh")
 
 
 @step()
@@ -108,7 +102,7 @@ EQUATIONS = (
         sample=_sample_tanh,
         formula=gelu,
         vjp=gelu_vjp,
-        steps=(_formula, _series, _even, _largest_error, _as_sigmoid, _vjp, _any_vjp),
+        steps=(_formula, _series, _even, _largest_error, _as_sigmoid, _any_vjp),
         costs=elementwise(9),
     ),
 )

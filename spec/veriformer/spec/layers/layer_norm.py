@@ -9,10 +9,9 @@ import numpy as np
 from veriformer.spec import costs
 from veriformer.spec.arithmetic.exact_inputs import unbroadcast
 from veriformer.spec.arithmetic.lazy_sympy import sp
-from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Source, Symbol, erratum, step
 from veriformer.spec.layers.norm_algebra import average, jacobian, pulled_back, variance, x_hat, x_of
 from veriformer.spec.proofs.any_length import AnyLength, entry
-from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, positive, real, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.pullbacks import pullbacks
@@ -104,29 +103,6 @@ def _pullback() -> Identities:
     printed = pulled_back(k, lambda j: h[j])
     yield symbolic_sum(h[i] * jacobian(i, k), i, d), printed
     yield symbolic_sum(printed, k, d), 0
-
-
-@step(scope=Scope.ENUMERATED, detail="d ≤ 4")
-def _formula() -> Identities:
-    """The formula computes the statement."""
-    for d in range(1, 5):
-        xp, eps = TowerArithmetic(), positive("epsilon")
-        x, w, b = xp.symbols("x", d), xp.symbols("w", d), xp.symbols("b", d)
-        mu = sum(x.value) / d
-        root = sp.sqrt(sum(e**2 for e in x.value) / d - mu**2 + eps)
-        printed = [c * (e - mu) / root + f for e, c, f in zip(x.value, w.value, b.value, strict=True)]
-        yield from entrywise(layer_norm(xp, x, w, b, eps=eps), printed)
-
-
-@step(scope=Scope.ENUMERATED, detail="shapes (1, 1), (1, 4) and (2, 3)")
-def _vjp() -> Identities:
-    """The vector-Jacobian product is the formula's derivative in x, scale and shift."""
-    for rows, d in ((1, 1), (1, 4), (2, 3)):
-        xp, eps = TowerArithmetic(), positive("epsilon")
-        x, w, b, g = xp.symbols("x", rows, d), xp.symbols("w", d), xp.symbols("b", d), xp.symbols("g", rows, d)
-        y = layer_norm(xp, x, w, b, eps=eps)
-        for argument, gradient in zip((x, w, b), layer_norm_vjp(xp, x, w, b, g, eps=eps), strict=True):
-            yield from entrywise(gradient, computed(xp.gradient, y, g, argument))
 
 
 @step()
@@ -263,8 +239,6 @@ EQUATIONS = (
             _jacobian,
             _pullback,
             _any_length,
-            _formula,
-            _vjp,
             _any_vjp,
         ),
         costs=costs.lazily("layer_norm"),

@@ -92,16 +92,6 @@ def _first_formula() -> Identities:
         yield from entrywise(computed(linear, xp, x, w, b), printed)
 
 
-@step(scope=Scope.ENUMERATED, detail="(n, d_in, d_hidden) of (2, 2, 3)")
-def _vjp() -> Identities:
-    r"""$d\mathbf{x} = G W^T$, $dW = X^T G$, $d\mathbf{b} = \sum_i G_i$."""
-    xp = TowerArithmetic()
-    x, w, b, g = xp.symbols("x", 2, 2), xp.symbols("W", 2, 3), xp.symbols("b", 3), xp.symbols("g", 2, 3)
-    y = linear(xp, x, w, b)
-    for argument, gradient in zip((x, w, b), _linear_vjp(xp, x, w, b, g), strict=True):
-        yield from entrywise(gradient, computed(xp.gradient, y, g, argument))
-
-
 @step()
 def _any_vjp() -> Identities:
     """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
@@ -121,16 +111,6 @@ def _collapse() -> Identities:
         two,
         symbolic_sum(x[a] * symbolic_sum(w[a, c] * u[c, k], c, f), a, d) + symbolic_sum(b[c] * u[c, k], c, f) + e[k],
     )
-
-
-@step(scope=Scope.ENUMERATED, detail="(n, d_in, d_hidden, d_out) of (2, 2, 2, 1), sigmoid and tanh")
-def _formula() -> Identities:
-    """The formula is the statement, for activations that are smooth."""
-    sigmas = {"sigmoid": lambda z: 1 / (1 + sp.exp(-z)), "tanh": lambda z: sp.tanh(z)}
-    for name, sigma in sigmas.items():
-        case = Case(2, 2, 2, 1)
-        y = computed(mlp, case.xp, case.x, *case.weights, activation=name)
-        yield from entrywise(y.each(case.xp.in_full), case.printed(sigma))
 
 
 @step(scope=Scope.ENUMERATED, detail="two hidden units, one above and one below zero, by any amount")
@@ -203,7 +183,7 @@ EQUATIONS = (
         sample=_sample_first,
         formula=linear,
         vjp=_linear_vjp,
-        steps=(_jacobian, _affine, _slope, _bias_as_weight, _any_layer, _first_formula, _vjp, _any_vjp),
+        steps=(_jacobian, _affine, _slope, _bias_as_weight, _any_layer, _first_formula, _any_vjp),
         costs=LAYER,
     ),
     Equation(
@@ -217,7 +197,7 @@ EQUATIONS = (
         sample=sample,
         formula=mlp,
         vjp=mlp_vjp,
-        steps=(_collapse, _any_length, _formula, _relu, _hidden_order),
+        steps=(_collapse, _any_length, _relu, _hidden_order),
         costs=NETWORK,
     ),
 )

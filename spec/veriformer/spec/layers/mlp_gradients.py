@@ -98,13 +98,6 @@ def _first_layer() -> Identities:
     yield sp.diff(moved, b[m]), over("i", lambda i: delta_1(i, m))
 
 
-@step(scope=Scope.ENUMERATED, detail="(n, d_in, d_hidden, d_out) of (2, 2, 2, 1) with tanh, (2, 1, 2, 2) with sigmoid")
-def _vjp() -> Identities:
-    """The vector-Jacobian product is the formula's derivative, for the input and all weights."""
-    yield from Case(2, 2, 2, 1).vjp_pairs(activation="tanh")
-    yield from Case(2, 1, 2, 2).vjp_pairs(activation="sigmoid")
-
-
 @step()
 def _any_vjp() -> Identities:
     """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
@@ -309,7 +302,7 @@ EQUATIONS = (
         sample=sample,
         formula=mlp,
         vjp=mlp_vjp,
-        steps=(_output_layer, _rank_one, _any_output_weights, _vjp, _any_vjp),
+        steps=(_output_layer, _rank_one, _any_output_weights, _any_vjp),
         costs=NETWORK,
     ),
     Equation(

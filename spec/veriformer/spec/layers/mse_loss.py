@@ -87,16 +87,6 @@ def _convex() -> Identities:
     yield along.subs(t, t + 1) - 2 * along + along.subs(t, t - 1), 2 / n * symbolic_sum(v[i] ** 2, i, n)
 
 
-@step(scope=Scope.ENUMERATED, detail="shapes (3), (2, 2) and (2, 1, 2)")
-def _formula() -> Identities:
-    """The formula divides the sum of all squares by the number of samples, not of entries."""
-    for shape in ((3,), (2, 2), (2, 1, 2)):
-        xp = TowerArithmetic()
-        p, t = xp.symbols("p", *shape), xp.symbols("t", *shape)
-        rows = [a - b for a, b in zip(p.value.reshape(-1, shape[-1]), t.value.reshape(-1, shape[-1]), strict=True)]
-        yield computed(mse_loss, xp, p, t), sum(sum(e**2 for e in row) for row in rows) / len(rows)
-
-
 @step()
 def _any_length() -> Identities:
     """The formula computes the statement, for all sizes."""
@@ -104,17 +94,6 @@ def _any_length() -> Identities:
     p, t = vector("p"), vector("t")
     total = sum_over(n, lambda i: sum_over(d, lambda a: (p[i, a] - t[i, a]) ** 2))
     yield computed(mse_loss, xp, xp.array("p", n, d), xp.array("t", n, d)).then(entry()), total / n
-
-
-@step(scope=Scope.ENUMERATED, detail="shapes (2) and (2, 2)")
-def _vjp() -> Identities:
-    """The vector-Jacobian product is the formula's derivative."""
-    for shape in ((2,), (2, 2)):
-        xp = TowerArithmetic()
-        p, t, g = xp.symbols("p", *shape), xp.symbols("t", *shape), xp.symbols("g")
-        y = mse_loss(xp, p, t)
-        for argument, gradient in zip((p, t), mse_loss_vjp(xp, p, t, g), strict=True):
-            yield from entrywise(gradient, computed(xp.gradient, y, g, argument))
 
 
 @step()
@@ -164,10 +143,8 @@ EQUATIONS = (
             _bias_gradient,
             _decomposition,
             _convex,
-            _formula,
             _any_length,
             _linear_model,
-            _vjp,
             _any_vjp,
         ),
         costs=elementwise(3),

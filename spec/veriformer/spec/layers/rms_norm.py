@@ -10,15 +10,13 @@ import numpy as np
 from veriformer.spec import costs
 from veriformer.spec.arithmetic.exact_inputs import unbroadcast
 from veriformer.spec.arithmetic.lazy_sympy import sp
-from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
+from veriformer.spec.equation import Assumption, Equation, Identities, Source, Symbol, step
 from veriformer.spec.layers.norm_algebra import average, inverse_root, mean_square, x_of
 from veriformer.spec.layers.norm_algebra import x_hat as layer_norm_x_hat
 from veriformer.spec.proofs.any_length import AnyLength, entry
-from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import delta, dimension, index, positive, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.pullbacks import pullbacks
-from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
 def rms_norm(xp: Any, x: Any, weight: Any = None, *, eps: float = 1e-6) -> Any:
@@ -101,33 +99,12 @@ def _pullback() -> Identities:
     yield symbolic_sum(h[i] * _jacobian_of_x_hat(i, k), i, d), printed
 
 
-@step(scope=Scope.ENUMERATED, detail="d ≤ 4")
-def _formula() -> Identities:
-    """The formula computes the statement."""
-    for d in range(1, 5):
-        xp, eps = TowerArithmetic(), positive("epsilon")
-        x, w = xp.symbols("x", d), xp.symbols("w", d)
-        root = sp.sqrt(sum(e**2 for e in x.value) + d * eps) / sp.sqrt(d)
-        yield from entrywise(rms_norm(xp, x, w, eps=eps) * root, x * w)
-
-
 @step()
 def _any_length() -> Identities:
     """The formula computes the statement, for all sizes."""
     xp, d, i = AnyLength(), dimension("d"), index("i")
     y = computed(rms_norm, xp, xp.array("x", d), xp.array("w", d), eps=positive("epsilon"))
     yield y.then(entry(i)), vector("w")[i] * _x_hat(i)
-
-
-@step(scope=Scope.ENUMERATED, detail="shapes (1, 1), (1, 4) and (2, 3)")
-def _vjp() -> Identities:
-    """The vector-Jacobian product is the formula's derivative in x and scale."""
-    for rows, d in ((1, 1), (1, 4), (2, 3)):
-        xp, eps = TowerArithmetic(), positive("epsilon")
-        x, w, g = xp.symbols("x", rows, d), xp.symbols("w", d), xp.symbols("g", rows, d)
-        y = rms_norm(xp, x, w, eps=eps)
-        for argument, gradient in zip((x, w), rms_norm_vjp(xp, x, w, g, eps=eps), strict=True):
-            yield from entrywise(gradient, computed(xp.gradient, y, g, argument))
 
 
 @step()
@@ -169,9 +146,7 @@ EQUATIONS = (
             _fewer_operations,
             _jacobian,
             _pullback,
-            _formula,
             _any_length,
-            _vjp,
             _any_vjp,
         ),
         costs=costs.lazily("rms_norm"),

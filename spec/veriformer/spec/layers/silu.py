@@ -13,12 +13,10 @@ from veriformer.spec.equation import Assumption, Equation, Identities, Scope, So
 from veriformer.spec.layers.activations import sigmoid
 from veriformer.spec.layers.costs_layers import elementwise
 from veriformer.spec.proofs.any_length import AnyLength, entry
-from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, real, vector
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.published import rounds_to
 from veriformer.spec.proofs.pullbacks import pullbacks
-from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
 def silu(xp: Any, x: Any) -> Any:
@@ -103,14 +101,6 @@ def _any_length() -> Identities:
     yield computed(silu, xp, xp.array("x", dimension("n"))).then(entry(i)), x[i] / (1 + sp.exp(-x[i]))
 
 
-@step(scope=Scope.ENUMERATED, detail="2 entries")
-def _vjp() -> Identities:
-    """The vector-Jacobian product is the formula's derivative."""
-    xp = TowerArithmetic()
-    x, g = xp.symbols("x", 2), xp.symbols("g", 2)
-    yield from entrywise(silu_vjp(xp, x, g), computed(xp.gradient, silu(xp, x), g, x))
-
-
 @step()
 def _any_vjp() -> Identities:
     """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
@@ -137,7 +127,7 @@ EQUATIONS = (
         sample=_sample,
         formula=silu,
         vjp=silu_vjp,
-        steps=(_derivative, _symmetry, _sharpened, _minimum, _formula, _any_length, _vjp, _any_vjp),
+        steps=(_derivative, _symmetry, _sharpened, _minimum, _formula, _any_length, _any_vjp),
         costs=elementwise(4),
     ),
 )

@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.any_size import as_indices, counting
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.layers.costs_layers import elementwise
 from veriformer.spec.proofs.any_length import AnyLength, entry, whole_numbers
-from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import delta, dimension, index, positive, real, symbolic_sum, vector, whole
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
@@ -94,16 +92,6 @@ def _any_length() -> Identities:
     yield y.then(entry(t, k)), _smoothed(k, target[t] + 1)
 
 
-@step(scope=Scope.ENUMERATED, detail="V ≤ 3, every α")
-def _formula() -> Identities:
-    """The formula is the statement."""
-    alpha, xp = real("alpha"), Symbolic()
-    for classes, target in ((1, [0]), (2, [1, 0]), (3, [2, 0, 2])):
-        y = computed(smooth_labels, xp, np.array(target), classes, alpha)
-        one_hot = [int(k == t) for t in target for k in range(classes)]
-        yield from entrywise(y, [(1 - alpha) * hit + alpha / classes for hit in one_hot])
-
-
 @step(scope=Scope.ENUMERATED, detail="2 rows of V = 3, every α")
 def _in_the_loss() -> Identities:
     """Cross entropy with smoothing is cross entropy of the smoothed targets."""
@@ -143,7 +131,7 @@ EQUATIONS = (
         ),
         sample=_sample,
         formula=smooth_labels,
-        steps=(_sums_to_one, _gradient, _divergence, _optimum, _any_length, _formula, _in_the_loss),
+        steps=(_sums_to_one, _gradient, _divergence, _optimum, _any_length, _in_the_loss),
         costs=elementwise(2, arrays=1),
     ),
 )

@@ -14,7 +14,6 @@ from veriformer.spec.arithmetic.exact_inputs import exactly_equal
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.proofs.any_length import AnyLength, entry
-from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, positive, real, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.tower_arithmetic import symbols
@@ -112,15 +111,6 @@ def _stable_norm() -> Identities:
     yield global_norm(xp, [g, xp.asarray([0])]).value[()], _printed_norm([g])
 
 
-@step(scope=Scope.ENUMERATED, detail="n = 2, either sign")
-def _formula() -> Identities:
-    """The formula computes the statement with that norm."""
-    xp, c = Symbolic(), positive("c")
-    grads = _gradients(xp, ((2,),))
-    (clipped,), _ = clip_grad_norm(xp, grads, c)
-    yield from entrywise(clipped, [e * sp.Min(1, c / _printed_norm(grads)) for e in grads[0].value])
-
-
 def _gradients(xp: Any, shapes: Sequence[tuple[int, ...]]) -> list[Any]:
     """Arrays of real numbers other than zero, of either sign."""
     return [xp.asarray(symbols(f"g{k}", *shape, real=True, nonzero=True)) for k, shape in enumerate(shapes)]
@@ -168,7 +158,6 @@ EQUATIONS = (
             _cauchy_schwarz,
             _stable_norm,
             _any_length,
-            _formula,
         ),
         costs=costs.lazily("clip_grad_norm"),
     ),

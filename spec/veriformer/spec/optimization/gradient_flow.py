@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
-from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
+from veriformer.spec.equation import Assumption, Equation, Identities, Source, Symbol, step
 from veriformer.spec.optimization.costs_optimizers import optimizer_costs
 from veriformer.spec.optimization.euler import LOCAL_ERROR
 from veriformer.spec.optimization.gradient_descent import gradient_descent
@@ -87,18 +86,6 @@ def _many_steps() -> Identities:
     yield mixed.subs(j, k) - mixed.subs(j, 0), -(q**k - p**k)
 
 
-@step(scope=Scope.ENUMERATED, detail="one loss of degree 4 in two parameters of 1 and 2 entries")
-def _formula() -> Identities:
-    r"""The formula computes, over several parameters at once, the step $\theta - \eta \nabla \mathcal{L}$."""
-    xp, eta = Symbolic(), positive("eta")
-    theta, b = sp.symbols("theta_1:4", real=True), sp.symbols("b_1:4", real=True)
-    loss = sum((x - y) ** 4 for x, y in zip(theta, b, strict=True)) + theta[0] * theta[1]
-    gradients = [xp.asarray([sp.diff(loss, x) for x in part]) for part in (theta[:1], theta[1:])]
-    moved = gradient_descent(xp, [xp.asarray(theta[:1]), xp.asarray(theta[1:])], gradients, lr=eta)
-    flow = [x - eta * sp.diff(loss, x) for x in theta]
-    yield from zip([x for part in moved for x in part.value], map(sp.expand, flow), strict=True)
-
-
 @step()
 def _any_length() -> Identities:
     r"""The formula computes the step $\theta - \eta \nabla \mathcal{L}$, for every n."""
@@ -134,7 +121,7 @@ EQUATIONS = (
         ),
         sample=_sample,
         formula=gradient_descent,
-        steps=(_descends, *LOCAL_ERROR, _acceleration, _exactly, _many_steps, _any_length, _formula),
+        steps=(_descends, *LOCAL_ERROR, _acceleration, _exactly, _many_steps, _any_length),
         costs=optimizer_costs("gradient_descent"),
     ),
 )

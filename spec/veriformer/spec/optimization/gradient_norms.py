@@ -10,7 +10,6 @@ from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.layers.norm_algebra import average, over_features, variance, x_hat, x_of
 from veriformer.spec.proofs.any_length import AnyLength, entry
-from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, positive, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.published import holds, rounds_to
@@ -88,17 +87,6 @@ def _last_norm() -> Identities:
     yield sp.diff(loss, weight[k]), 2 / d * (weight[k] * x[k] + bias[k]) * x[k]
     yield sp.diff(loss, bias[k]), 2 / d * (weight[k] * x[k] + bias[k])
     yield over_features(lambda i: 2 / d * x_hat(i) ** 2), 2 - 2 * eps / (variance() + eps)
-
-
-@step(scope=Scope.ENUMERATED, detail="shapes (2) and (2, 3)")
-def _vjp() -> Identities:
-    """The vector-Jacobian product is the formula's derivative."""
-    for shape in ((2,), (2, 3)):
-        xp, eps = TowerArithmetic(), positive("epsilon")
-        x, g = xp.symbols("x", *shape), xp.symbols("g", *shape[:-1])
-        yield from entrywise(
-            normalised_energy_vjp(xp, x, g, eps=eps), computed(xp.gradient, normalised_energy(xp, x, eps=eps), g, x)
-        )
 
 
 @step()
@@ -180,7 +168,7 @@ EQUATIONS = (
         sample=_sample,
         formula=normalised_energy,
         vjp=normalised_energy_vjp,
-        steps=(_almost_constant, _gradient, _norm, _last_norm, _printed, _vjp, _any_length, _any_vjp),
+        steps=(_almost_constant, _gradient, _norm, _last_norm, _printed, _any_length, _any_vjp),
         errata=(_nothing_to_see, _ten_parameters),
     ),
 )

@@ -7,13 +7,11 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.arithmetic.lazy_sympy import sp
-from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Source, Symbol, erratum, step
 from veriformer.spec.proofs.any_length import AnyLength, entry
-from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, sum_over, vector
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.pullbacks import pullbacks
-from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
 def linear_map(xp: Any, h: Any, w: Any) -> Any:
@@ -57,20 +55,6 @@ def _adjoint() -> Identities:
     h, w, g = vector("h"), vector("W"), vector("g")
     forward = sum_over("m", lambda k: sum_over("n", lambda j: h[j] * w[j, k]) * g[k])
     yield forward, sum_over("n", lambda j: h[j] * sum_over("m", lambda k: g[k] * w[j, k]))
-
-
-@step(scope=Scope.ENUMERATED, detail="2 × 2")
-def _vjp() -> Identities:
-    r"""$d\mathbf{h} = \mathbf{g} W^T$ and $dW = \mathbf{h}^T \mathbf{g}$, here through two maps by the same W."""
-    # Through (h W) W, both parts flow back to W.
-    xp = TowerArithmetic()
-    h, w, g = xp.symbols("h", 2, 2), xp.symbols("w", 2, 2), xp.symbols("g", 2, 2)
-    inner = linear_map(xp, h, w)
-    d_inner, outer_part = linear_map_vjp(xp, inner, w, g)
-    dh, inner_part = linear_map_vjp(xp, h, w, d_inner)
-    y = linear_map(xp, inner, w)
-    yield from entrywise(dh, computed(xp.gradient, y, g, h))
-    yield from entrywise(outer_part + inner_part, computed(xp.gradient, y, g, w))
 
 
 @step()
@@ -131,7 +115,7 @@ EQUATIONS = (
         sample=_sample_rows,
         formula=linear_map,
         vjp=linear_map_vjp,
-        steps=(_compose, _rows, _adjoint, _vjp, _any_length, _any_vjp),
+        steps=(_compose, _rows, _adjoint, _any_length, _any_vjp),
         errata=(_transpose_is_not_the_inverse,),
     ),
 )

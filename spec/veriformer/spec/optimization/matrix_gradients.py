@@ -7,13 +7,11 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.arithmetic.lazy_sympy import sp
-from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
+from veriformer.spec.equation import Assumption, Equation, Identities, Source, Symbol, step
 from veriformer.spec.proofs.any_length import AnyLength, entry
-from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, sum_over, vector
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.pullbacks import pullbacks
-from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
 def quadratic_form(xp: Any, a: Any, b: Any, x: Any) -> Any:
@@ -81,18 +79,6 @@ def _second_order() -> Identities:
     yield _form(lambda i: x[i] + h[i]), _form(lambda i: x[i]) + slope + _form(lambda i: h[i])
 
 
-@step(scope=Scope.ENUMERATED, detail="n = 2")
-def _vjp() -> Identities:
-    """The vector-Jacobian product is the formula's derivative in A, b and x."""
-    # In A and b at x, and in r through x = r².
-    xp = TowerArithmetic()
-    a, b, r, g = xp.symbols("a", 2, 2), xp.symbols("b", 2), xp.symbols("r", 2), xp.symbols("g")
-    y = quadratic_form(xp, a, b, r * r)
-    da, db, dx = quadratic_form_vjp(xp, a, b, r * r, g)
-    for argument, gradient in ((a, da), (b, db), (r, dx * r * 2)):
-        yield from entrywise(gradient, computed(xp.gradient, y, g, argument))
-
-
 @step()
 def _any_length() -> Identities:
     r"""The formula computes $\mathbf{x}^T A \mathbf{x} + \mathbf{b} \cdot \mathbf{x}$, for every n."""
@@ -131,6 +117,6 @@ EQUATIONS = (
         sample=_sample,
         formula=quadratic_form,
         vjp=quadratic_form_vjp,
-        steps=(_linear, _squared_norm, _quadratic, _trace, _second_order, _vjp, _any_length, _any_vjp),
+        steps=(_linear, _squared_norm, _quadratic, _trace, _second_order, _any_length, _any_vjp),
     ),
 )

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
-from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
+from veriformer.spec.equation import Assumption, Equation, Identities, Source, Symbol, step
 from veriformer.spec.optimization.costs_optimizers import schedule_costs
 from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.indexed import dimension, positive
@@ -74,17 +73,6 @@ def _joint() -> Identities:
     yield (_peak(a) - _printed(b, a)) / (b**2 - a**2), _peak(a) / (b * (a + b))
 
 
-@step(scope=Scope.ENUMERATED, detail="T = 1, 2 and 4, t ≤ 5, any width")
-def _formula() -> Identities:
-    """The formula computes the statement."""
-    d, xp = positive("d"), Symbolic()
-    for warm in (1, 2, 4):
-        for t in range(1, 6):
-            branches = (sp.Integer(t) ** sp.Rational(-1, 2), t * sp.Integer(warm) ** sp.Rational(-3, 2))
-            rate = noam(xp, t, d_model=d, warmup_steps=warm).value[()]
-            yield rate, sp.Min(*branches, evaluate=False) / sp.sqrt(d)
-
-
 @step()
 def _any_length() -> Identities:
     """The formula computes the smaller of the two, for every step before the end of warmup and every step after it."""
@@ -121,7 +109,7 @@ EQUATIONS = (
         ),
         sample=_sample,
         formula=noam,
-        steps=(_rises, _falls, _combined, _joint, _formula, _any_length),
+        steps=(_rises, _falls, _combined, _joint, _any_length),
         costs=schedule_costs(5),
     ),
 )

@@ -13,11 +13,9 @@ from veriformer.spec.layers.costs_layers import elementwise
 from veriformer.spec.layers.residual import residual, residual_vjp
 from veriformer.spec.optimization.euler import LOCAL_ERROR
 from veriformer.spec.proofs.any_length import AnyLength, entry
-from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import delta, dimension, index, positive, real, sum_over, vector
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.pullbacks import pullbacks
-from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
 @step(detail="linear F, one coordinate")
@@ -85,17 +83,6 @@ def _depth() -> Identities:
     yield (1 + a) * (1 + depth * a), 1 + (depth + 1) * a + depth * a**2
     yield computed(sp.integrate, a**2 * (1 - s) * sp.exp(a * s), (s, 0, 1)), sp.exp(a) - (1 + a)
     yield (sp.exp(c / depth) / (1 + c / depth)) ** depth, sp.exp(c) / (1 + c / depth) ** depth
-
-
-@step(scope=Scope.ENUMERATED, detail="shape (2, 2), with and without a scale")
-def _vjp() -> Identities:
-    """The vector-Jacobian product is the formula's derivative: here both parts of it, through a block."""
-    # Through a block with F(x) = x², both gradients flow back to x.
-    xp = TowerArithmetic()
-    x, g = xp.symbols("x", 2, 2), xp.symbols("g", 2, 2)
-    for scale in (1, real("alpha")):
-        dx, dfx = residual_vjp(xp, x, x * x, g, scale=scale)
-        yield from entrywise(dx + dfx * x * 2, computed(xp.gradient, residual(xp, x, x * x, scale=scale), g, x))
 
 
 @step()
@@ -181,7 +168,6 @@ EQUATIONS = (
             _paths,
             _depth,
             _any_length,
-            _vjp,
             _any_vjp,
         ),
         costs=elementwise(2, arrays=3),

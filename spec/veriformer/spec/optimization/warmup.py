@@ -9,7 +9,7 @@ import numpy as np
 from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.any_size import ratio
 from veriformer.spec.arithmetic.lazy_sympy import sp
-from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Source, Symbol, erratum, step
 from veriformer.spec.optimization.costs_optimizers import schedule_costs
 from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.indexed import dimension, index, positive, symbolic_sum
@@ -66,16 +66,6 @@ def _any_length() -> Identities:
         yield computed(warmup, xp, now, max_lr=eta, warmup_steps=end).then(entry()), _printed(now, end)
 
 
-@step(scope=Scope.ENUMERATED, detail="T ≤ 3, t ≤ 4, any rate")
-def _formula() -> Identities:
-    """The formula computes the statement."""
-    eta, xp = positive("eta"), Symbolic()
-    for warmup_steps in range(1, 4):
-        for t in range(5):
-            rate = warmup(xp, t, max_lr=eta, warmup_steps=warmup_steps).value[()]
-            yield rate, eta * sp.Min(sp.Rational(t, warmup_steps), 1, evaluate=False)
-
-
 @erratum(
     kind="imprecise",
     source=Source("000", "9.3", 158),
@@ -118,7 +108,7 @@ EQUATIONS = (
         ),
         sample=lambda rng: {name: x for name, x in sample(rng).items() if name != "total_steps"},
         formula=warmup,
-        steps=(_rises, _stays, _joint, _half_the_way, _any_length, _formula),
+        steps=(_rises, _stays, _joint, _half_the_way, _any_length),
         costs=schedule_costs(2),
         errata=(_no_warmup,),
     ),

@@ -14,11 +14,9 @@ from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.positions.costs_positions import position_costs
 from veriformer.spec.proofs.any_length import AnyLength, entry, whole_numbers
-from veriformer.spec.proofs.identities import inner_product
 from veriformer.spec.proofs.indexed import delta, dimension, index, symbolic_sum, vector, whole
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.pullbacks import pullbacks
-from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
 def add_positions(xp: Any, x: Any, table: Any, positions: NDArray[np.int64]) -> Any:
@@ -75,16 +73,6 @@ def _worked() -> Identities:
     printed = ("0.11", "-0.28", "0.69", "0.23")
     for a, b, c in zip(token, position, printed, strict=True):
         yield sp.Add(sp.Rational(a), sp.Rational(b), evaluate=False), sp.Rational(c)
-
-
-@step(scope=Scope.ENUMERATED, detail="2 × 2 tokens of width 2, 3 positions: in order, one twice, another row per text")
-def _vjp() -> Identities:
-    """The vector-Jacobian product is the adjoint of the formula, which is linear in both arguments."""
-    for positions in (np.array([0, 1]), np.array([2, 2]), np.array([[0, 1], [1, 2]])):
-        xp = TowerArithmetic()
-        x, table, g = xp.symbols("x", 2, 2, 2), xp.symbols("p", 3, 2), xp.symbols("g", 2, 2, 2)
-        y, gradients = add_positions(xp, x, table, positions), add_positions_vjp(xp, x, table, positions, g)
-        yield inner_product(g, y), inner_product(gradients[0], x) + inner_product(gradients[1], table)
 
 
 @step()
@@ -156,7 +144,7 @@ EQUATIONS = (
         sample=_sample,
         formula=add_positions,
         vjp=add_positions_vjp,
-        steps=(_lookup, _gradient, _four_terms, _worked, _vjp, _any_length, _any_vjp),
+        steps=(_lookup, _gradient, _four_terms, _worked, _any_length, _any_vjp),
         costs=position_costs("learned"),
         errata=(_same_input,),
     ),

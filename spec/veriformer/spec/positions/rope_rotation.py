@@ -19,11 +19,9 @@ from veriformer.spec.positions.costs_positions import (
 from veriformer.spec.positions.rope import rope, rope_vjp
 from veriformer.spec.proofs.any_length import AnyLength, entry, place, whole_numbers
 from veriformer.spec.proofs.complex_exponentials import as_exponentials, rotated
-from veriformer.spec.proofs.identities import inner_product
 from veriformer.spec.proofs.indexed import dimension, index, positive, real, symbolic_sum, vector, whole
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.pullbacks import pullbacks
-from veriformer.spec.proofs.tower_arithmetic import entries
 
 
 def places(d: int, pairing: str) -> list[tuple[int, int]]:
@@ -132,20 +130,6 @@ def _elementwise() -> Identities:
     yield rotation_operations_by_matrix() / rotation_operations(), (2 * d - 1) / 3
 
 
-@step(scope=Scope.ENUMERATED, detail="d = 2, 4 interleaved and 4 in halves, every position and vector")
-def _vjp() -> Identities:
-    """The vector-Jacobian product is the adjoint of the formula, which is linear in x: the rotation back, by $-m$."""
-    for d, pairing in ((2, "interleaved"), (4, "interleaved"), (4, "half")):
-        xp, x, m = symbolic("x", d)
-        g = xp.asarray([sp.symbols(f"g_1:{d + 1}", real=True)])
-        y, dx = rope(xp, x, m, pairing=pairing), rope_vjp(xp, x, m, g, pairing=pairing)
-        yield inner_product(g, y), inner_product(dx, x)
-        back = rope(xp, g, -m, pairing=pairing)
-        yield from zip(
-            map(as_exponentials, entries(dx)), (sp.expand(as_exponentials(e)) for e in entries(back)), strict=True
-        )
-
-
 @step()
 def _any_vjp() -> Identities:
     """The vector-Jacobian product is the derivative that SymPy takes, for all sizes and both features of every pair."""
@@ -221,7 +205,7 @@ EQUATIONS = (
         sample=sample,
         formula=rope,
         vjp=rope_vjp,
-        steps=(_complex, any_length, _group_law, _inverse, _norm, _elementwise, _pairings, _vjp, _any_vjp),
+        steps=(_complex, any_length, _group_law, _inverse, _norm, _elementwise, _pairings, _any_vjp),
         costs=position_costs("rope"),
         errata=(_width_of_a_head, _rows_turn_the_other_way),
     ),

@@ -8,14 +8,13 @@ import numpy as np
 
 from veriformer.spec.arithmetic import Exact, Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
-from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Source, Symbol, erratum, step
 from veriformer.spec.positions.angles import frequencies
 from veriformer.spec.positions.costs_positions import position_costs
 from veriformer.spec.positions.rope import rope, rope_vjp
 from veriformer.spec.positions.rope_rotation import ASSUMPTIONS
 from veriformer.spec.proofs.any_length import AnyLength, entry, place, whole_numbers
 from veriformer.spec.proofs.complex_exponentials import as_exponentials
-from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, positive, real, symbolic_sum, vector, whole
 from veriformer.spec.proofs.provenance import computed
 
@@ -104,20 +103,6 @@ def _only_this_exponent() -> Identities:
     yield positive("s") * _theta(e / 2, x) / _theta(e / 2), sp.exp(-e / d * (x - d / e * log_s))
 
 
-@step(scope=Scope.ENUMERATED, detail="d = 2, 4, 6, every base and factor")
-def _formula() -> Identities:
-    r"""The frequencies that are computed are those of the base $10000 \, s^{d/(d-2)}$, or all of them divided by s."""
-    log_b, log_s = real("B S")
-    b, s = sp.exp(log_b), sp.exp(log_s)
-    for d in (2, 4, 6):
-        exponents = [sp.Rational(-2 * i, d) for i in range(d // 2)]
-        linear = frequencies(Symbolic(), d, base=b, scaling=("linear", s)).value
-        yield from entrywise(linear, [sp.exp(x * log_b - log_s) for x in exponents])
-        ntk = frequencies(Symbolic(), d, base=b, scaling=("ntk", s)).value
-        stretch = sp.exp(sp.Rational(d, max(d - 2, 1)) * log_s)
-        yield from entrywise(ntk, [b**x * stretch**x for x in exponents])
-
-
 @erratum(
     kind="imprecise",
     source=Source("002", "6.3", 886),
@@ -203,7 +188,6 @@ EQUATIONS = (
             _ntk_by_pair,
             _ntk_at_the_ends,
             _only_this_exponent,
-            _formula,
         ),
         costs=position_costs("rope"),
         errata=(_frequencies_fall, _not_interpolated, _one_method),

@@ -12,13 +12,11 @@ from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.proofs.any_length import AnyLength, entry, whole_numbers
-from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import (
     delta,
     dimension,
     index,
     positive,
-    real,
     sum_over,
     symbolic_sum,
     vector,
@@ -130,24 +128,6 @@ def _stable_form() -> Identities:
         yield xp.in_full(cross_entropy(xp, z, np.array([n - 1])).value[()]), -log_p[n - 1]
         printed = -sum(a * b for a, b in zip(y.value[0], log_p, strict=True))
         yield xp.in_full(cross_entropy(xp, z, y).value[()]), printed
-
-
-@step(scope=Scope.ENUMERATED, detail="2 rows of n = 3")
-def _vjp() -> Identities:
-    """The vector-Jacobian product is the formula's derivative, with ignored targets, smoothing, probabilities and every
-    reduction.
-    """
-    for alpha, reduction in ((0, "mean"), (0, "sum"), (0, "none"), (real("alpha"), "mean")):
-        xp = TowerArithmetic()
-        z, y = xp.symbols("z", 2, 3), xp.symbols("y", 2, 3)
-        g = xp.symbols("g", *((2,) if reduction == "none" else ()))
-        options: dict[str, Any] = {"label_smoothing": alpha, "reduction": reduction}
-        for target in (np.array([2, 0]), np.array([-100, 1]), y):
-            loss = cross_entropy(xp, z, target, **options)
-            dz, dy = cross_entropy_vjp(xp, z, target, g, **options)
-            yield from entrywise(dz, computed(xp.gradient, loss, g, z))
-            if dy is not None:
-                yield from entrywise(dy, computed(xp.gradient, loss, g, y))
 
 
 @step()
@@ -294,7 +274,6 @@ EQUATIONS = (
             _smoothed,
             _any_length,
             _stable_form,
-            _vjp,
             _any_vjp,
             _printed,
         ),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,13 +10,11 @@ import numpy as np
 from veriformer.spec import costs
 from veriformer.spec.arithmetic.exact_inputs import exactly_equal
 from veriformer.spec.arithmetic.lazy_sympy import sp
-from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
+from veriformer.spec.equation import Assumption, Equation, Identities, Source, Symbol, step
 from veriformer.spec.proofs.any_length import AnyLength, entry
-from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, real, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.pullbacks import pullbacks
-from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic, entries
 from veriformer.spec.scores.softmax import weight
 
 
@@ -103,27 +100,6 @@ def _parts() -> Identities:
     yield sp.log(sp.exp(_lse()) + sp.exp(z[n + 1])), sp.log(symbolic_sum(sp.exp(z[j]), j, n + 1))
 
 
-@step(scope=Scope.ENUMERATED, detail="n ≤ 4, every c")
-def _formula() -> Identities:
-    """The formula computes the left-hand side, whatever number stands for the maximum."""
-    for n in range(1, 5):
-        xp = TowerArithmetic()
-        z = xp.symbols("z", n)
-        yield xp.in_full(logsumexp(xp, z).value[()]), sp.log(sum(map(sp.exp, z.value)))
-
-
-@step(scope=Scope.ENUMERATED, detail="both axes of (2, 3) and of (2, 1)")
-def _vjp() -> Identities:
-    """The vector-Jacobian product is the statement's derivative."""
-    for axis, n in product((0, 1), (3, 1)):
-        xp = TowerArithmetic()
-        z, g = xp.symbols("z", 2, n), xp.symbols("g", (n, 2)[axis])
-        lines = np.moveaxis(z.value, axis, -1)
-        scalar = sum(h * sp.log(sum(map(sp.exp, line))) for h, line in zip(g.value, lines, strict=True))
-        pulled = [xp.in_full(e) for e in entries(logsumexp_vjp(xp, z, g, axis))]
-        yield from entrywise(pulled, [sp.diff(scalar, e) for e in entries(z)])
-
-
 @step()
 def _any_vjp() -> Identities:
     """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
@@ -167,9 +143,7 @@ EQUATIONS = (
             _gradient,
             _log_weight,
             _parts,
-            _formula,
             _any_length,
-            _vjp,
             _any_vjp,
         ),
         costs=costs.lazily("logsumexp"),

@@ -8,13 +8,11 @@ import numpy as np
 
 from veriformer.spec import costs
 from veriformer.spec.arithmetic.lazy_sympy import sp
-from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
+from veriformer.spec.equation import Assumption, Equation, Identities, Source, Symbol, step
 from veriformer.spec.proofs.any_length import AnyLength, entry, whole_numbers
-from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import delta, dimension, index, sum_over, symbolic_sum, vector, whole
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.pullbacks import pullbacks
-from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic, entries
 from veriformer.spec.scores.cross_entropy import cross_entropy, cross_entropy_vjp
 from veriformer.spec.scores.cross_entropy_derivation import log_probability
 
@@ -68,30 +66,6 @@ def _any_length() -> Identities:
     yield computed(perplexity, xp, z, whole_numbers(some, n)).then(entry()), sp.exp(-total / least)
 
 
-@step(scope=Scope.ENUMERATED, detail="T ≤ 3, V = 2")
-def _formula() -> Identities:
-    r"""The formula computes the inverse of the geometric mean of the probabilities: $\mathrm{PPL}^T = 1 / \prod_t P(x_t
-    \mid x_{<t})$.
-    """
-    for rows in range(1, 4):
-        xp = TowerArithmetic()
-        z, target = xp.symbols("z", rows, 2), np.arange(rows) % 2
-        probabilities = [sp.exp(e[k]) / sum(map(sp.exp, e)) for e, k in zip(z.value, target, strict=True)]
-        yield xp.in_full(perplexity(xp, z, target).value[()]) ** rows, 1 / sp.Mul(*probabilities)
-
-
-@step(scope=Scope.ENUMERATED, detail="1 and 3 tokens, V = 2")
-def _vjp() -> Identities:
-    """The vector-Jacobian product is the statement's derivative; ignored tokens get none."""
-    for target in (np.array([1]), np.array([0, -100, 1])):
-        xp = TowerArithmetic()
-        z, g = xp.symbols("z", len(target), 2), xp.symbols("g")
-        counted = [(row, k) for row, k in zip(z.value, target, strict=True) if k >= 0]
-        loss = sum(sp.log(sum(map(sp.exp, row))) - row[k] for row, k in counted) / len(counted)
-        pulled = [xp.in_full(e) for e in entries(perplexity_vjp(xp, z, target, g))]
-        yield from entrywise(pulled, [g.value[()] * sp.diff(sp.exp(loss), e) for e in entries(z)])
-
-
 @step()
 def _any_vjp() -> Identities:
     """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
@@ -123,7 +97,7 @@ EQUATIONS = (
         sample=_sample,
         formula=perplexity,
         vjp=perplexity_vjp,
-        steps=(_uniform, _windows, _any_length, _formula, _vjp, _any_vjp),
+        steps=(_uniform, _windows, _any_length, _any_vjp),
         costs=costs.lazily("perplexity"),
     ),
 )

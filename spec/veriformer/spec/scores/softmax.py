@@ -128,15 +128,6 @@ def _pullback() -> Identities:
     yield symbolic_sum(g[i] * jacobian(i, k), i, n), weight(k) * (g[k] - symbolic_sum(weight(j) * g[j], j, n))
 
 
-@step(scope=Scope.ENUMERATED, detail="shapes (1), (3), (4) and both axes of (2, 3)")
-def _vjp() -> Identities:
-    """The vector-Jacobian product that is computed is the derivative of the formula that is computed."""
-    for shape, axis in (((1,), 0), ((3,), 0), ((4,), 0), ((2, 3), 0), ((2, 3), 1)):
-        xp = TowerArithmetic()
-        z, g = xp.symbols("z", *shape), xp.symbols("g", *shape)
-        yield from entrywise(softmax_vjp(xp, z, g, axis), computed(xp.gradient, softmax(xp, z, axis), g, z))
-
-
 @step()
 def _any_vjp() -> Identities:
     """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
@@ -234,7 +225,7 @@ EQUATIONS = (
         sample=_sample,
         formula=softmax,
         vjp=softmax_vjp,
-        steps=(_derivative, _rows_sum_to_zero, _semidefinite, _saturation, _pullback, _any_pullback, _vjp, _any_vjp),
+        steps=(_derivative, _rows_sum_to_zero, _semidefinite, _saturation, _pullback, _any_pullback, _any_vjp),
         costs=_JACOBIAN_COSTS,
         errata=(_softmax_of_a_matrix,),
     ),

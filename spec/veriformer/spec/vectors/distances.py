@@ -14,7 +14,6 @@ from veriformer.spec.proofs.indexed import dimension, index, positive, symbolic_
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.published import rounds_to
 from veriformer.spec.proofs.pullbacks import pullbacks
-from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 from veriformer.spec.vectors.costs_vectors import comparison
 
 
@@ -99,16 +98,6 @@ def _distance_worked() -> Identities:
     yield rounds_to(sp.sqrt(_tenths(apart, apart)), "0.17")
 
 
-@step("vjp", scope=Scope.ENUMERATED, detail="two pairs, d = 2")
-def _distance_vjp() -> Identities:
-    """The vector-Jacobian product is the formula's derivative."""
-    xp = TowerArithmetic()
-    u, v, g = xp.symbols("u", 2, 2), xp.symbols("v", 2, 2), xp.symbols("g", 2)
-    y = euclidean_distance(xp, u, v)
-    for found, x in zip(euclidean_distance_vjp(xp, u, v, g), (u, v), strict=True):
-        yield from entrywise(found, computed(xp.gradient, y, g, x))
-
-
 @step("any-length")
 def _any_distance() -> Identities:
     """The formula computes the statement, for all sizes."""
@@ -186,16 +175,6 @@ def _worked() -> Identities:
     yield rounds_to(sp.Rational("0.83") * sp.Rational("0.79"), "0.66")
 
 
-@step("vjp", scope=Scope.ENUMERATED, detail="one pair, d = 2")
-def _cosine_vjp() -> Identities:
-    """The vector-Jacobian product is the formula's derivative."""
-    xp = TowerArithmetic()
-    u, v, g = xp.symbols("u", 1, 2), xp.symbols("v", 1, 2), xp.symbols("g", 1)
-    y = cosine_similarity(xp, u, v)
-    for found, x in zip(cosine_similarity_vjp(xp, u, v, g), (u, v), strict=True):
-        yield from entrywise(found, computed(xp.gradient, y, g, x))
-
-
 @step("any-length")
 def _any_cosine() -> Identities:
     """The formula computes the statement, for all sizes."""
@@ -253,7 +232,7 @@ EQUATIONS = (
         sample=_sample,
         formula=euclidean_distance,
         vjp=euclidean_distance_vjp,
-        steps=(_moved, _distance_gradient, _distance_worked, _distance_vjp, _any_distance, _any_distance_vjp),
+        steps=(_moved, _distance_gradient, _distance_worked, _any_distance, _any_distance_vjp),
         costs=comparison(3),
     ),
     Equation(
@@ -272,7 +251,7 @@ EQUATIONS = (
         sample=_sample,
         formula=cosine_similarity,
         vjp=cosine_similarity_vjp,
-        steps=(_bounded, _scaled, _unit_vectors, _cosine_gradient, _worked, _cosine_vjp, _any_cosine, _any_cosine_vjp),
+        steps=(_bounded, _scaled, _unit_vectors, _cosine_gradient, _worked, _any_cosine, _any_cosine_vjp),
         costs=comparison(4),
         errata=(_rounded_too_early, _one_is_not_identical),
     ),

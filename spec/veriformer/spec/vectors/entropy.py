@@ -8,9 +8,8 @@ import numpy as np
 
 from veriformer.spec.arithmetic.exact_inputs import exactly_equal
 from veriformer.spec.arithmetic.lazy_sympy import sp
-from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Source, Symbol, erratum, step
 from veriformer.spec.proofs.any_length import AnyLength, entry
-from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.pullbacks import pullbacks
@@ -90,17 +89,6 @@ def _of_logits() -> Identities:
     yield found, normaliser - symbolic_sum(weight(i) * z[i], i, n)
 
 
-@step(scope=Scope.ENUMERATED, detail="two pairs of distributions, n = 2")
-def _vjp() -> Identities:
-    """The vector-Jacobian products of divergence and entropy are the formulas' derivatives."""
-    xp = TowerArithmetic()
-    y, p, g = xp.symbols("y", 2, 2, positive=True), xp.symbols("p", 2, 2, positive=True), xp.symbols("g", 2)
-    divergence = kl_divergence(xp, y, p)
-    for found, x in zip(kl_divergence_vjp(xp, y, p, g), (y, p), strict=True):
-        yield from entrywise(found, computed(xp.gradient, divergence, g, x))
-    yield from entrywise(entropy_vjp(xp, p, g), computed(xp.gradient, entropy(xp, p), g, p))
-
-
 @step()
 def _any_length() -> Identities:
     """Divergence and entropy are computed as stated, for every n."""
@@ -171,7 +159,7 @@ EQUATIONS = (
         sample=_sample,
         formula=kl_divergence,
         vjp=kl_divergence_vjp,
-        steps=(_decomposition, _not_negative, _most_even, _of_logits, _vjp, _any_length, _any_vjp),
+        steps=(_decomposition, _not_negative, _most_even, _of_logits, _any_length, _any_vjp),
         costs=comparison(4),
         errata=(_cross_entropy_is_no_divergence, _between_has_a_direction),
     ),
