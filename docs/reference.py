@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 from inspect import cleandoc
+from pathlib import Path
 
 import click
 
@@ -24,6 +26,9 @@ FOLDERS = {"requirement": "requirements", "operation": "operations", "equation":
 LISTED = {"claim": "claims", "exit status": "exit-statuses", "field": "results"}
 """By kind of name, the page in ``reference/`` that tells of all."""
 
+KERNELS = Path(__file__).parents[1] / "impl/tests/compiled_kernels.json"
+"""Resources of the Triton kernels as compiled, which the tests hold against the cards' limits."""
+
 _LINK = re.compile(r"https?://[^\s<]+[^\s<.,;:)]")
 
 
@@ -37,6 +42,7 @@ def tables() -> dict[str, str]:
     listed = {f"reference/{page}.md": "\n\n".join(map(_section, _explained(kind))) for kind, page in LISTED.items()}
     return listed | {
         "reference/commands.md": _commands(),
+        "reference/kernels.md": _kernels(),
         "operations/index.md": _operations(),
         "requirements/index.md": _requirements(),
         "equations/index.md": _equations(),
@@ -137,6 +143,16 @@ def _commands() -> str:
         told += [f"## `{name}`", f"<pre><code>{escape(usage)}</code></pre>", *map(_paragraph, texts)]
         told += [_table(("option", "meaning"), rows)] if rows else []
     return "\n\n".join(told)
+
+
+def _kernels() -> str:
+    rows = json.loads(KERNELS.read_text(encoding="utf-8"))["kernels"]
+    of: Mapping[tuple[str, int], list[tuple[str, ...]]] = defaultdict(list)
+    for row in rows:
+        cells = (row[name] for name in ("dtype", "width", "options", "shared", "registers", "spilled"))
+        of[row["kernel"], row["capability"]].append(tuple(f"{x:,}" if isinstance(x, int) else x for x in cells))
+    head = ("dtype", "width", "options", "shared memory", "registers", "spilled")
+    return "\n\n".join(f"## `{name}`, sm_{card}\n\n{_table(head, found)}" for (name, card), found in of.items())
 
 
 def _paragraph(text: str) -> str:
