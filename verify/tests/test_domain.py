@@ -73,6 +73,19 @@ def test_heads_that_are_not_grouped_are_found_with_what_was_said() -> None:
     assert {"one key head for several", "a mask of rank 3", "n_q ≠ n_k", "gradients"} <= set(domain.provided)
 
 
+def filled_with_a_large_number(q: Any, k: Any, v: Any, *, mask: Any = None) -> Any:
+    """Fill hidden scores with −10⁹, which float16 does not hold: such a call raises in this format alone."""
+    s = q @ k.repeat_interleave(q.shape[1] // k.shape[1], 1).mT / q.shape[-1] ** 0.5
+    s = s if mask is None else s.masked_fill(~mask, -1e9)
+    return s.softmax(-1) @ v.repeat_interleave(q.shape[1] // v.shape[1], 1)
+
+
+@pytest.mark.whole
+def test_a_feature_that_one_format_refuses_is_named_with_it() -> None:
+    domain = found(attention=filled_with_a_large_number)
+    assert domain.refused.keys() == {"fp16 + a mask"}
+
+
 @pytest.mark.whole
 @pytest.mark.parametrize(
     ("operation", "adapter", "some"),

@@ -207,6 +207,9 @@ class Probe:
         for dtype in self.dtypes:
             if dtype != base and dtype in self.operation.dtypes:
                 self._make(dtype, "sample", EXAMPLES_PER_SEED // 2, first=turn * EXAMPLES_PER_SEED)
+                # What one format alone refuses, as a number that a half does not hold, is told by calls in that format.
+                if len({call.error is None for call in self.calls if dtype in call.features}) > 1:
+                    self._make(dtype, "sample", MORE // 2, first=(turn + TURNS) * MORE)
 
     def _make(self, dtype: str, what: str, count: int, first: int = 0) -> None:
         """Make so many calls of a kind: ``laid_out``, or ``sample_basic``, ``sample`` or ``argument_perturbations`` of
