@@ -21,7 +21,9 @@ SCORES = (*LOGITS, *LOG_PROBS, *PROBS)
 """Usual names of what is filtered."""
 
 ROWS = ("any axes", "[R,V]", "one row", "[V]")
-REMOVED = ("-inf", "a large negative number")
+REMOVED = ("-inf", "a large negative number", "False in a mask", "True in a mask")
+"""What is left of a removed token; or how a mask says it, which is all that some filters give."""
+
 _LEAST = -1e4
 """Upper bound of the score left of a removed token, which no score comes near."""
 
@@ -119,6 +121,10 @@ def _filtered(filtered: Callable[..., Any], readings: Readings, logits: Tensor, 
         found = filtered(rows, *arguments, **given)
     if not isinstance(found, Tensor) or found.shape != rows.shape:
         return found
-    if readings["removed"] == REMOVED[1]:
+    if (found.dtype == torch.bool) != (readings["removed"] in REMOVED[2:]):
+        raise NotOffered("logits: a mask is returned" if found.dtype == torch.bool else "logits: no mask is returned")
+    if found.dtype == torch.bool:
+        found = torch.where(found == (readings["removed"] == REMOVED[2]), rows, torch.full_like(rows, -torch.inf))
+    elif readings["removed"] == REMOVED[1]:
         found = torch.where((found < _LEAST) & (found != rows), torch.full_like(found, -torch.inf), found)
     return found.reshape(logits.shape)

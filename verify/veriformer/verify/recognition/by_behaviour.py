@@ -21,6 +21,9 @@ from veriformer.verify.recognition.nearest import OPERATION, SCREENED, Reading, 
 DEEPEST = 4
 """Maximum number of arguments of one candidate that are found out."""
 
+BY_BEHAVIOUR = "by what it does"
+"""End of what is told of an argument whose meaning was found out."""
+
 TRIED, BUILDS, KEPT, FITTED = 192, 64, 4, 6
 """Maximum numbers of combinations of meanings that are tried, that are built, of constructors that are called, and that
 are fitted."""
@@ -191,6 +194,11 @@ def _of_calls(candidate: Candidate) -> dict[str, str]:
     return {name: known for name, known in candidate.meanings if name.startswith(CALLED) and known not in VALUES}
 
 
+def found_out(name: str, known: str) -> str:
+    """Return the words for an argument of an unknown name."""
+    return f"its {name!r} is what others call {known!r}, {BY_BEHAVIOUR}"
+
+
 def _told(candidate: Candidate) -> Iterator[str]:
     for argument, known in candidate.meanings:
         name = argument.removeprefix(BUILT).removeprefix(CALLED)
@@ -201,7 +209,7 @@ def _told(candidate: Candidate) -> Iterator[str]:
         if known in VALUES:
             yield f"{how} with {name} = {known}"
         else:
-            yield f"its {name!r} is what others call {known!r}, by what it does"
+            yield found_out(name, known)
 
 
 _ACTIVATIONS = ("'gelu'", "nn.GELU()", "nn.GELU")

@@ -22,7 +22,7 @@ from torch.utils import _pytree as pytree
 
 from veriformer.verify.contract.features import features
 from veriformer.verify.contract.refusals import AVOIDED
-from veriformer.verify.contract.signatures import POSITIONAL
+from veriformer.verify.contract.signatures import OPTIONAL, POSITIONAL
 from veriformer.verify.domain.constants import Unadmitted, estimated, hidden, nearest, stated, with_smaller
 from veriformer.verify.domain.sample import Sample
 from veriformer.verify.examples import EXAMPLES_PER_SEED, prepared, without_constants
@@ -155,6 +155,34 @@ class Fitting:
         own = [said for outcome, said in answers if outcome is None and said and not said.startswith(_NOT_OFFERED)]
         answered = sum(outcome is not None for outcome, _ in answers)
         return answered, answered + len(own)
+
+    def right_by(
+        self, function: Callable[..., Any], without: Callable[..., Any], conventions: Mapping[str, str], option: str
+    ) -> tuple[int, int, int]:
+        """Return of the calls that give an option the number that are right by a function, the number that it answers,
+        and the number that are right by another function that is not given the option."""
+        target, other = (self._plain(target_of(self.operation.name, x, conventions)) for x in (function, without))
+        default = OPTIONAL[self.operation.name][option]
+        calls = self._drawn(self.answers[0], target, conventions) if self.answers else []
+        right, answered, anyway = 0, 0, 0
+        for call in calls:
+            value = call.arguments.get(option)
+            if value is None or (not isinstance(value, torch.Tensor) and value == default):
+                continue
+            found = _answer(target, call)[0]
+            if found is None:
+                continue
+            left = {name: x for name, x in call.arguments.items() if name != option}
+            same = _called(_trial(other, call), left)[0]
+            answered += 1
+            right += self._right(target, call, found)
+            anyway += same is not None and self._right(target, call, same)
+        return right, answered, anyway
+
+    def _right(self, target: Target, call: Call, outcome: Outcome) -> bool:
+        """Return whether the outcome of a call is right."""
+        constants = stated(target, self.operation.name)
+        return _fit(self.operation, 1, [(call, outcome)], constants, "", 0).everywhere
 
     def vanishes(self, function: Callable[..., Any]) -> bool:
         """Return whether the result of every plain call that is answered is 0 where all weights but w_o are."""

@@ -18,11 +18,12 @@ from veriformer.verify.forms.pin import Pin
 from veriformer.verify.forms.registry import every_form
 from veriformer.verify.forms.size_names import size_of
 from veriformer.verify.forms.table_makers import makers_of
-from veriformer.verify.recognition.by_behaviour import read, vanishes
+from veriformer.verify.recognition.by_behaviour import BY_BEHAVIOUR, read, vanishes
 from veriformer.verify.recognition.candidates import candidates
 from veriformer.verify.recognition.elsewhere import names_in, wrong_elsewhere
 from veriformer.verify.recognition.fitting import Fitting
 from veriformer.verify.recognition.nearest import OPERATION, Reading, choices_of
+from veriformer.verify.recognition.options import with_options
 from veriformer.verify.recognition.unread import named_and_unread, unexplained, unread
 from veriformer.verify.targets.claims import KNOWN_CONVENTIONS
 
@@ -123,9 +124,14 @@ def _fullest_first(known: Sequence[tuple[Pin, Candidate]]) -> Iterator[Pin]:
         of_operation.setdefault(pin.operation, []).append((pin, candidate))
     for several in of_operation.values():
         if len(several) > 1:
-            several.sort(key=lambda pair: (bool(pair[0].told), -len(inspect.signature(bound(*pair)).parameters)))
+            several.sort(key=lambda pair: (_is_fixed(pair[0]), -len(inspect.signature(bound(*pair)).parameters)))
     for pin, _ in known:
         yield of_operation[pin.operation].pop(0)[0]
+
+
+def _is_fixed(pin: Pin) -> bool:
+    """Return whether the form fixes something of it, beside arguments that were found out."""
+    return any(not one.endswith(BY_BEHAVIOUR) for one in pin.told)
 
 
 def of_candidate(candidate: Candidate, pinned: Mapping[str, str]) -> tuple[list[Pin], list[Unrecognised]]:
@@ -153,7 +159,7 @@ def of_candidate(candidate: Candidate, pinned: Mapping[str, str]) -> tuple[list[
         elif best is None or _preferred(found, best):
             best = found
     if best is not None:
-        return [_pin(wrong_elsewhere(best))], []
+        return [_pin(wrong_elsewhere(with_options(best)))], []
     if beside:
         return _pins_beside(list(beside.values())), [one for one in named if one.operation not in beside]
     return [], (named[-1:] or refused[:1])

@@ -18,11 +18,12 @@ import torch
 from torch import nn
 
 from veriformer.verify.forms.candidate import Candidate, words
+from veriformer.verify.forms.form import Fit
 from veriformer.verify.forms.meanings import BUILT, CALLED, IDENTITY, VALUES, WITHOUT
 from veriformer.verify.forms.recording import open_parameters, recorded, with_default
 from veriformer.verify.forms.rotation import STARTS
 from veriformer.verify.recognition.fitting import Fitting
-from veriformer.verify.recognition.nearest import OPERATION, Reading, choices_of, conventions_of
+from veriformer.verify.recognition.nearest import OPERATION, Reading, choices_of, conventions_of, nearest
 
 MOST = 8
 """Maximum number of parameters that are tried."""
@@ -44,7 +45,7 @@ _OF_ARRAYS = {
     **dict.fromkeys(("attention", "attn"), "multi_head_attention"),
     **dict.fromkeys(("layernorm", "layer norm"), "layer_norm"),
     **dict.fromkeys(("rmsnorm", "rms norm"), "rms_norm"),
-    **dict.fromkeys(("feed forward", "feedforward", "ffn"), "feed_forward"),
+    **dict.fromkeys(("feed forward", "feedforward", "ffn", "mlp"), "feed_forward"),
     "cross entropy": "cross_entropy",
     "embedding": "token_embedding",
     "softmax": "softmax",
@@ -64,7 +65,7 @@ def unread(found: Reading) -> tuple[str, ...]:
     """
     meanings = found.candidate.meanings
     constant = [name for name, known in meanings if known in (*VALUES, IDENTITY) and _plain(name) not in OF_RUNNING]
-    defaults = _never_given(found) if found.form.judge is None else {}
+    defaults = never_given(found) if found.form.judge is None else {}
     drawn = Fitting(OPERATION[found.form.operation], most=NUMBERS) if defaults else None
     tried = dict(list(defaults.items())[:MOST])
     right = {name for name, default in tried.items() if drawn is not None and _is_right(found, drawn, name, default)}
@@ -78,13 +79,13 @@ def unexplained(found: Reading) -> tuple[str, ...]:
     if found.form.judge is not None:
         return ()
     drawn = Fitting(OPERATION[found.form.operation], most=NUMBERS)
-    given = _never_given(found)
+    given = never_given(found)
     defaults = {name: x for name, x in given.items() if not _switches_off(x) and PUBLISHED.get(_plain(name)) != x}
     some = list(defaults.items())[:MOST]
     return tuple(_plain(name) for name, default in some if _changes(found, drawn, name, default))
 
 
-def _never_given(found: Reading) -> dict[str, Any]:
+def never_given(found: Reading) -> dict[str, Any]:
     """Return the defaults of the parameters that no call gives; nothing where calls cannot be watched."""
     every = open_parameters(found.candidate)
     defaults = {name: x for name, x in every.items() if _plain(name) not in OF_RUNNING}
@@ -130,14 +131,26 @@ def _varied(found: Reading, name: str, value: Any) -> Reading | None:
 
 
 def _is_right(found: Reading, drawn: Fitting, name: str, default: Any) -> bool:
-    """Return whether other values are taken, and results are right by some convention for each that is."""
-    fits = [
-        max((drawn.fit(function, one) for one in _conventions(found)), key=lambda fit: fit.rank())
-        for value in _others(found, default)
-        if (function := _bound(found, name, value)) is not None
-    ]
+    """Return whether other values are taken, and results are right by some convention or reading for each that is."""
+    fits = []
+    for value in _others(found, default):
+        function = _bound(found, name, value)
+        if function is not None:
+            fits.append(max((drawn.fit(function, one) for one in _conventions(found)), key=lambda fit: fit.rank()))
+            if fits[-1].answered and not fits[-1].everywhere:
+                fits[-1] = _otherwise(found, name, value) or fits[-1]
     answered = [fit for fit in fits if fit.answered]
     return bool(answered) and all(fit.everywhere for fit in answered)
+
+
+def _otherwise(found: Reading, name: str, value: Any) -> Fit | None:
+    """Return the fit of the nearest reading of a candidate whose parameter has another value: a flag may choose it."""
+    varied = _varied(found, name, value)
+    try:
+        match = None if varied is None else found.form.match(varied.candidate)
+        return None if varied is None or match is None else nearest(found.form, varied.candidate, match, {}).fit
+    except Exception:  # whatever it does when it is built so
+        return None
 
 
 def _conventions(found: Reading) -> list[dict[str, str]]:

@@ -11,16 +11,19 @@ from torch import Tensor, nn
 from veriformer.verify.forms.form import Readings
 from veriformer.verify.forms.named import Known, form_of, words_of
 
-_X = {"x": ("x", "input", "inputs", "hidden_states", "X", "tensor")}
+_X = {"x": ("x", "input", "inputs", "hidden_states", "X", "tensor", "data")}
 _WEIGHT = ("weight", "w", "gamma", "g", "gain", "scale", "alpha", "weights", "W", "rms_weight", "rms_weights", "rms_w")
 _BIAS = ("bias", "b", "beta", "shift", "offset", "B")
 _EPS = ("eps", "epsilon", "norm_eps", "variance_epsilon")
 _SHAPE = {"normalized_shape": ("normalized_shape", "normalised_shape", "norm_shape")}
 
 
+_AXIS = {"axis": ("axis", "axes", "dim", "norm_axis")}
+
+
 def _with_shape(given: dict[str, Any], readings: Readings) -> dict[str, Any]:
-    """With the sizes of the axes that are normalised, as ``torch.nn.functional`` asks for them: the last axis alone."""
-    return {**given, "normalized_shape": tuple(given["x"].shape[-1:])}
+    """With the sizes, or the number, of the axes that are normalised: the last axis alone."""
+    return {**given, "normalized_shape": tuple(given["x"].shape[-1:]), "axis": -1}
 
 
 _FUSED = {
@@ -83,7 +86,7 @@ LAYER_NORM = Known(
     words_of("layer norm", "layernorm", "layer normalization", "ln"),
     _X,
     {"weight": _WEIGHT, "bias": _BIAS, "eps": _EPS},
-    filled={**_SHAPE, **_FUSED},
+    filled={**_SHAPE, **_AXIS, **_FUSED},
     arrange=_with_shape,
     alike=_fused,
     not_words=frozenset(("rms", *_OTHERS)),
@@ -94,7 +97,7 @@ RMS_NORM = Known(
     words_of("rms norm", "rmsnorm", "rms normalization", "rms layernorm", "rms layer norm"),
     _X,
     {"weight": _WEIGHT, "eps": _EPS},
-    filled={**_SHAPE, **_FUSED},
+    filled={**_SHAPE, **_AXIS, **_FUSED},
     arrange=_with_shape,
     alike=_fused,
     not_words=frozenset(_OTHERS),
