@@ -1,8 +1,11 @@
 """Steps and errata as decorators of the functions that prove them."""
 
+import sys
+
 import pytest
 
 from veriformer.spec.equation import ERRATUM_KINDS, Evidence, Scope, Source, erratum, step
+from veriformer.spec.registry import equations
 
 HERE = {"source": Source("002", "1", 1), "printed": "0 = 1", "corrected": "0 = 0"}
 
@@ -35,6 +38,14 @@ def test_a_step_without_a_claim_is_refused():
 
     with pytest.raises(ValueError, match="step silent: expected its claim"):
         step()(_silent)
+
+
+def test_a_step_is_found_in_its_module_by_the_name_of_its_function():
+    # The sabotage looks there for what a step rests on, and the proof cache tells steps of one slug by that name.
+    steps = {s.identity.__qualname__ + s.identity.__module__: s for e in equations() for s in e.steps}
+    assert len(steps) == len({s.identity for e in equations() for s in e.steps})
+    lost = [s.slug for s in steps.values() if vars(sys.modules[s.identity.__module__])[s.identity.__name__] is not s]
+    assert lost == []
 
 
 @pytest.mark.parametrize("kind", ERRATUM_KINDS)

@@ -19,7 +19,7 @@ from veriformer.spec.proofs.any_length import AnyLength, at_least_zero, entry, m
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, positive, real, sum_over, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
-from veriformer.spec.proofs.pullbacks import pullbacks
+from veriformer.spec.proofs.pullbacks import pullbacks, vjp_step
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 from veriformer.spec.scores.softmax import softmax_vjp
 
@@ -123,11 +123,7 @@ def _visible_pairs() -> Identities:
     yield symbolic_sum(i, i, w) + (n - w) * w, n * w - w * (w - 1) / 2
 
 
-@step()
-def _any_vjp() -> Identities:
-    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
-    m, n = map(dimension, "mn")
-    yield from pullbacks(masked_softmax, masked_softmax_vjp, {"s": (m, n), "see": mask("b", m, n)})
+_any_vjp = vjp_step(lambda: pullbacks(masked_softmax, masked_softmax_vjp, {"s": "m n", "see": mask("b", "m", "n")}))
 
 
 @erratum(

@@ -14,7 +14,7 @@ from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import delta, dimension, index, sum_over, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
-from veriformer.spec.proofs.pullbacks import pullbacks
+from veriformer.spec.proofs.pullbacks import pullbacks, vjp_step
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic, entries
 from veriformer.spec.scores.softmax import any_length, softmax, softmax_vjp, weight
 
@@ -105,11 +105,9 @@ def _scores_adjoint() -> Identities:
     yield _inner(g, similarity(xp, q, k)), _inner(dk, k)
 
 
-@step("any-vjp")
-def _any_scores_vjp() -> Identities:
-    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
-    B, m, n, d = map(dimension, "Bmnd")
-    yield from pullbacks(similarity, similarity_vjp, {"q": (B, m, d), "k": (B, n, d)})
+_any_scores_vjp = vjp_step(
+    lambda: pullbacks(similarity, similarity_vjp, {"q": "B m d", "k": "B n d"}), "_any_scores_vjp"
+)
 
 
 @step()
@@ -168,11 +166,9 @@ def _aggregate_adjoint() -> Identities:
     yield _inner(g, aggregate(xp, weights, v)), _inner(dv, v)
 
 
-@step("any-vjp")
-def _any_aggregate_vjp() -> Identities:
-    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
-    B, m, n, d = map(dimension, "Bmnd")
-    yield from pullbacks(aggregate, aggregate_vjp, {"w": (B, m, n), "v": (B, n, d)})
+_any_aggregate_vjp = vjp_step(
+    lambda: pullbacks(aggregate, aggregate_vjp, {"w": "B m n", "v": "B n d"}), "_any_aggregate_vjp"
+)
 
 
 @step()

@@ -17,7 +17,7 @@ from veriformer.spec.generation.costs_generation import temperature_costs
 from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.indexed import dimension, index, positive, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
-from veriformer.spec.proofs.pullbacks import pullbacks
+from veriformer.spec.proofs.pullbacks import pullbacks, vjp_step
 
 
 def temperature_scale(xp: Any, logits: Any, temperature: float) -> Any:
@@ -113,11 +113,7 @@ def _any_length() -> Identities:
     yield computed(temperature_scale, xp, xp.array("z", dimension("n")), t).then(entry(i)), _weight(i, 1 / t)
 
 
-@step()
-def _any_vjp() -> Identities:
-    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
-    n = dimension("n")
-    yield from pullbacks(temperature_scale, temperature_scale_vjp, {"z": (n,), "t": positive("T")})
+_any_vjp = vjp_step(lambda: pullbacks(temperature_scale, temperature_scale_vjp, {"z": "n", "t": positive("T")}))
 
 
 @erratum(

@@ -14,7 +14,7 @@ from veriformer.spec.language.costs_language import language_costs
 from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.indexed import delta, dimension, index, sum_over, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
-from veriformer.spec.proofs.pullbacks import pullbacks
+from veriformer.spec.proofs.pullbacks import pullbacks, vjp_step
 from veriformer.spec.proofs.tower_arithmetic import symbols
 
 
@@ -102,11 +102,7 @@ def _rank() -> Identities:
         yield computed(_determinant, h @ table.T), sp.S.Zero
 
 
-@step()
-def _any_vjp() -> Identities:
-    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
-    B, n, d, V = map(dimension, "BndV")
-    yield from pullbacks(lm_head, lm_head_vjp, {"h": (B, n, d), "E": (V, d)})
+_any_vjp = vjp_step(lambda: pullbacks(lm_head, lm_head_vjp, {"h": "B n d", "E": "V d"}))
 
 
 @step()

@@ -13,7 +13,7 @@ from veriformer.spec.equation import Assumption, Equation, Evidence, Identities,
 from veriformer.spec.proofs.any_length import AnyLength, entry, whole_numbers
 from veriformer.spec.proofs.indexed import delta, dimension, index, sum_over, symbolic_sum, vector, whole
 from veriformer.spec.proofs.provenance import computed
-from veriformer.spec.proofs.pullbacks import pullbacks
+from veriformer.spec.proofs.pullbacks import pullbacks, vjp_step
 from veriformer.spec.scores.cross_entropy import cross_entropy, cross_entropy_vjp
 from veriformer.spec.scores.cross_entropy_derivation import log_probability
 
@@ -69,12 +69,9 @@ def _any_length() -> Identities:
     yield loss.then(entry()), -total / sp.Max(1, sum_over(n, masked))
 
 
-@step()
-def _any_vjp() -> Identities:
-    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
-    T, V = map(dimension, "TV")
-    labels = whole_numbers(whole("y"), T)
-    yield from pullbacks(masked_lm_loss, masked_lm_loss_vjp, {"z": (T, V), "labels": labels})
+_any_vjp = vjp_step(
+    lambda: pullbacks(masked_lm_loss, masked_lm_loss_vjp, {"z": "T V", "labels": whole_numbers(whole("y"), "T")})
+)
 
 
 @erratum(

@@ -99,9 +99,8 @@ def _any_length() -> Identities:
 @step()
 def _any_vjp() -> Identities:
     """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
-    B, T, V = map(dimension, "BTV")
-    tokens = whole_numbers(whole("x", nonnegative=True), B, T)
-    yield from pullbacks(next_token_loss, next_token_loss_vjp, {"z": (B, T, V), "target": tokens})
+    tokens = whole_numbers(whole("x", nonnegative=True), "B", "T")
+    yield from pullbacks(next_token_loss, next_token_loss_vjp, {"z": "B T V", "target": tokens})
 
 
 @step(scope=Scope.NUMERIC, detail="rounded to 6 decimals and to 2, and within half a step of single precision")

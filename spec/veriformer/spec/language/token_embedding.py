@@ -14,7 +14,7 @@ from veriformer.spec.language.costs_language import language_costs
 from veriformer.spec.proofs.any_length import AnyLength, entry, whole_numbers
 from veriformer.spec.proofs.indexed import delta, dimension, index, sum_over, symbolic_sum, vector, whole
 from veriformer.spec.proofs.provenance import computed
-from veriformer.spec.proofs.pullbacks import pullbacks
+from veriformer.spec.proofs.pullbacks import pullbacks, vjp_step
 
 
 def token_embedding(xp: Any, ids: NDArray[np.int64], weight: Any) -> Any:
@@ -70,11 +70,9 @@ def _repeated() -> Identities:
     yield sp.diff(loss, table[w, c]), delta(i, w) * symbolic_sum(g[t], t, dimension("T"))
 
 
-@step()
-def _any_vjp() -> Identities:
-    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
-    T, V, d = map(dimension, "TVd")
-    yield from pullbacks(token_embedding, token_embedding_vjp, {"i": whole_numbers(whole("i"), T), "E": (V, d)})
+_any_vjp = vjp_step(
+    lambda: pullbacks(token_embedding, token_embedding_vjp, {"i": whole_numbers(whole("i"), "T"), "E": "V d"})
+)
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:

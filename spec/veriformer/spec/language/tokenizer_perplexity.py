@@ -87,9 +87,7 @@ def _any_length() -> Identities:
 @step()
 def _any_vjp() -> Identities:
     """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
-    T, V, U = map(dimension, "TVU")
-    target = whole_numbers(whole("x", nonnegative=True), T)
-    arguments = {"z": (T, V), "target": target, "units": U}
+    arguments = {"z": "T V", "target": whole_numbers(whole("x", nonnegative=True), "T"), "units": dimension("U")}
     yield from pullbacks(perplexity_per_unit, perplexity_per_unit_vjp, arguments)
 
 

@@ -14,7 +14,7 @@ from veriformer.spec.layers.costs_layers import elementwise
 from veriformer.spec.proofs.any_length import AnyLength, entry, mask
 from veriformer.spec.proofs.indexed import delta, dimension, index, positive, real, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
-from veriformer.spec.proofs.pullbacks import pullbacks
+from veriformer.spec.proofs.pullbacks import pullbacks, vjp_step
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 Mask = NDArray[np.bool_]
@@ -92,11 +92,7 @@ def _masks() -> list[Mask]:
     return [np.array([bool(k & 1), bool(k & 2)]) for k in range(4)]
 
 
-@step()
-def _any_vjp() -> Identities:
-    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
-    n = dimension("n")
-    yield from pullbacks(dropout, dropout_vjp, {"x": (n,), "p": positive("p")}, keep=mask("b", n))
+_any_vjp = vjp_step(lambda: pullbacks(dropout, dropout_vjp, {"x": "n", "p": positive("p")}, keep=mask("b", "n")))
 
 
 @step(scope=Scope.ENUMERATED, detail="one query, all masks of 2 keys, every p")

@@ -17,7 +17,7 @@ from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
-from veriformer.spec.proofs.pullbacks import pullbacks
+from veriformer.spec.proofs.pullbacks import pullbacks, vjp_step
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -141,12 +141,9 @@ def _two_sided(xp: Any) -> list[Any]:
     return [xp.asarray(w) for w in ([[1, -1]], [0, 0], [[1], [-1]], [0])]
 
 
-@step()
-def _any_vjp() -> Identities:
-    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
-    n, d, f, o = map(dimension, "ndfo")
-    arguments = {"x": (n, d), "w1": (d, f), "b1": (f,), "w2": (f, o), "b2": (o,)}
-    yield from pullbacks(feed_forward, feed_forward_vjp, arguments)
+_any_vjp = vjp_step(
+    lambda: pullbacks(feed_forward, feed_forward_vjp, {"x": "n d", "w1": "d f", "b1": "f", "w2": "f o", "b2": "o"})
+)
 
 
 @step()

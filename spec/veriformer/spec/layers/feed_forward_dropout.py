@@ -55,9 +55,8 @@ def _variance() -> Identities:
 @step()
 def _any_vjp() -> Identities:
     """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
-    n, d, f, o = map(dimension, "ndfo")
-    arguments = {"x": (n, d), "w1": (d, f), "b1": (f,), "w2": (f, o), "b2": (o,)}
-    yield from pullbacks(feed_forward, feed_forward_vjp, arguments, dropout_p=positive("p"), keep=mask("b", n, f))
+    arguments = {"x": "n d", "w1": "d f", "b1": "f", "w2": "f o", "b2": "o"}
+    yield from pullbacks(feed_forward, feed_forward_vjp, arguments, dropout_p=positive("p"), keep=mask("b", "n", "f"))
 
 
 @step()

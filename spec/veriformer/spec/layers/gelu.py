@@ -17,7 +17,7 @@ from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.indexed import dimension, index, real, vector
 from veriformer.spec.proofs.provenance import Computed, computed
 from veriformer.spec.proofs.published import rounds_to
-from veriformer.spec.proofs.pullbacks import pullbacks
+from veriformer.spec.proofs.pullbacks import pullbacks, vjp_step
 
 _CUBIC = Fraction(44715, 1000000)
 
@@ -145,10 +145,10 @@ def _formula() -> Identities:
     yield y, x * cumulative(x)
 
 
-@step()
-def _any_vjp() -> Identities:
-    """The vector-Jacobian product is the formula's derivative, for any number of entries."""
-    yield from pullbacks(gelu, gelu_vjp, {"x": (dimension("n"),)})
+_any_vjp = vjp_step(
+    lambda: pullbacks(gelu, gelu_vjp, {"x": "n"}),
+    claim="The vector-Jacobian product is the formula's derivative, for any number of entries.",
+)
 
 
 @erratum(

@@ -11,19 +11,19 @@ from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, step
 from veriformer.spec.layers.costs_layers import elementwise
 from veriformer.spec.layers.gelu import FINITE, X, any_length, cumulative, gelu, gelu_vjp, sample
-from veriformer.spec.proofs.indexed import dimension, real
+from veriformer.spec.proofs.indexed import real
 from veriformer.spec.proofs.published import rounds_to
-from veriformer.spec.proofs.pullbacks import pullbacks
+from veriformer.spec.proofs.pullbacks import pullbacks, vjp_step
 
 
 def _inner(x: Any) -> Any:
     return sp.sqrt(2 / sp.pi) * (x + sp.Rational(44715, 1000000) * x**3)
 
 
-@step()
-def _any_vjp() -> Identities:
-    """The vector-Jacobian product is the derivative of this form, for any number of entries."""
-    yield from pullbacks(gelu, gelu_vjp, {"x": (dimension("n"),)}, approximate="tanh")
+_any_vjp = vjp_step(
+    lambda: pullbacks(gelu, gelu_vjp, {"x": "n"}, approximate="tanh"),
+    claim="The vector-Jacobian product is the derivative of this form, for any number of entries.",
+)
 
 
 @step()

@@ -14,7 +14,7 @@ from veriformer.spec.layers.norm_algebra import average, jacobian, pulled_back, 
 from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.indexed import dimension, index, positive, real, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
-from veriformer.spec.proofs.pullbacks import pullbacks
+from veriformer.spec.proofs.pullbacks import pullbacks, vjp_step
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -105,12 +105,9 @@ def _pullback() -> Identities:
     yield symbolic_sum(printed, k, d), 0
 
 
-@step()
-def _any_vjp() -> Identities:
-    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
-    n, d = map(dimension, "nd")
-    arguments = {"x": (n, d), "w": (d,), "b": (d,)}
-    yield from pullbacks(layer_norm, layer_norm_vjp, arguments, eps=positive("epsilon"))
+_any_vjp = vjp_step(
+    lambda: pullbacks(layer_norm, layer_norm_vjp, {"x": "n d", "w": "d", "b": "d"}, eps=positive("epsilon"))
+)
 
 
 @step()

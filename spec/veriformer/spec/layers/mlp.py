@@ -16,7 +16,7 @@ from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import delta, dimension, index, real, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
-from veriformer.spec.proofs.pullbacks import pullbacks
+from veriformer.spec.proofs.pullbacks import pullbacks, vjp_step
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 Five = tuple[Any, Any, Any, Any, Any]
@@ -92,11 +92,7 @@ def _first_formula() -> Identities:
         yield from entrywise(computed(linear, xp, x, w, b), printed)
 
 
-@step()
-def _any_vjp() -> Identities:
-    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
-    n, d, f = map(dimension, "ndf")
-    yield from pullbacks(linear, _linear_vjp, {"x": (n, d), "W": (d, f), "b": (f,)})
+_any_vjp = vjp_step(lambda: pullbacks(linear, _linear_vjp, {"x": "n d", "W": "d f", "b": "f"}))
 
 
 @step()

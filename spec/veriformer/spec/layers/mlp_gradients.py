@@ -101,8 +101,7 @@ def _first_layer() -> Identities:
 @step()
 def _any_vjp() -> Identities:
     """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
-    n, d, f, o = map(dimension, "ndfo")
-    arguments = {"x": (n, d), "w1": (d, f), "b1": (f,), "w2": (f, o), "b2": (o,)}
+    arguments = {"x": "n d", "w1": "d f", "b1": "f", "w2": "f o", "b2": "o"}
     for activation in ("relu", "tanh", "gelu"):
         yield from pullbacks(mlp, mlp_vjp, arguments, activation=activation)
 

@@ -15,7 +15,7 @@ from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, real, sum_over, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
-from veriformer.spec.proofs.pullbacks import pullbacks
+from veriformer.spec.proofs.pullbacks import pullbacks, vjp_step
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -96,11 +96,7 @@ def _any_length() -> Identities:
     yield computed(mse_loss, xp, xp.array("p", n, d), xp.array("t", n, d)).then(entry()), total / n
 
 
-@step()
-def _any_vjp() -> Identities:
-    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
-    n, d = map(dimension, "nd")
-    yield from pullbacks(mse_loss, mse_loss_vjp, {"p": (n, d), "t": (n, d)})
+_any_vjp = vjp_step(lambda: pullbacks(mse_loss, mse_loss_vjp, {"p": "n d", "t": "n d"}))
 
 
 @step(scope=Scope.ENUMERATED, detail="N = d = 2, o = 1")

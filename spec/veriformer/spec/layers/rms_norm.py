@@ -16,7 +16,7 @@ from veriformer.spec.layers.norm_algebra import x_hat as layer_norm_x_hat
 from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.indexed import delta, dimension, index, positive, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
-from veriformer.spec.proofs.pullbacks import pullbacks
+from veriformer.spec.proofs.pullbacks import pullbacks, vjp_step
 
 
 def rms_norm(xp: Any, x: Any, weight: Any = None, *, eps: float = 1e-6) -> Any:
@@ -107,11 +107,7 @@ def _any_length() -> Identities:
     yield y.then(entry(i)), vector("w")[i] * _x_hat(i)
 
 
-@step()
-def _any_vjp() -> Identities:
-    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
-    n, d = map(dimension, "nd")
-    yield from pullbacks(rms_norm, rms_norm_vjp, {"x": (n, d), "w": (d,)}, eps=positive("epsilon"))
+_any_vjp = vjp_step(lambda: pullbacks(rms_norm, rms_norm_vjp, {"x": "n d", "w": "d"}, eps=positive("epsilon")))
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:

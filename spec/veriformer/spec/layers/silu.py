@@ -16,7 +16,7 @@ from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.indexed import dimension, index, real, vector
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.published import rounds_to
-from veriformer.spec.proofs.pullbacks import pullbacks
+from veriformer.spec.proofs.pullbacks import pullbacks, vjp_step
 
 
 def silu(xp: Any, x: Any) -> Any:
@@ -101,11 +101,7 @@ def _any_length() -> Identities:
     yield computed(silu, xp, xp.array("x", dimension("n"))).then(entry(i)), x[i] / (1 + sp.exp(-x[i]))
 
 
-@step()
-def _any_vjp() -> Identities:
-    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
-    n = dimension("n")
-    yield from pullbacks(silu, silu_vjp, {"x": (n,)})
+_any_vjp = vjp_step(lambda: pullbacks(silu, silu_vjp, {"x": "n"}))
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.indexed import dimension, index, positive, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.published import holds, rounds_to
-from veriformer.spec.proofs.pullbacks import pullbacks
+from veriformer.spec.proofs.pullbacks import pullbacks, vjp_step
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 # Document 004, line 419: the norms of the gradients of the first ten parameters.
@@ -97,11 +97,7 @@ def _any_length() -> Identities:
     yield loss.then(entry()), average(lambda i: x_hat(i) ** 2)
 
 
-@step()
-def _any_vjp() -> Identities:
-    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
-    n, d = map(dimension, "nd")
-    yield from pullbacks(normalised_energy, normalised_energy_vjp, {"x": (n, d)}, eps=positive("epsilon"))
+_any_vjp = vjp_step(lambda: pullbacks(normalised_energy, normalised_energy_vjp, {"x": "n d"}, eps=positive("epsilon")))
 
 
 @step(scope=Scope.NUMERIC, detail="the printed digits")

@@ -11,7 +11,7 @@ from veriformer.spec.equation import Assumption, Equation, Evidence, Identities,
 from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.indexed import dimension, index, sum_over, vector
 from veriformer.spec.proofs.provenance import computed
-from veriformer.spec.proofs.pullbacks import pullbacks
+from veriformer.spec.proofs.pullbacks import pullbacks, vjp_step
 
 
 def linear_map(xp: Any, h: Any, w: Any) -> Any:
@@ -69,11 +69,7 @@ def _any_length() -> Identities:
     yield through.then(entry(i, c)), printed
 
 
-@step()
-def _any_vjp() -> Identities:
-    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
-    n, d, e = map(dimension, "nde")
-    yield from pullbacks(linear_map, linear_map_vjp, {"h": (n, d), "w": (d, e)})
+_any_vjp = vjp_step(lambda: pullbacks(linear_map, linear_map_vjp, {"h": "n d", "w": "d e"}))
 
 
 @erratum(

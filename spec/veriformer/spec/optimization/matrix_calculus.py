@@ -12,7 +12,7 @@ from veriformer.spec.proofs.any_length import AnyLength, entry, place
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, sum_over, vector
 from veriformer.spec.proofs.provenance import computed
-from veriformer.spec.proofs.pullbacks import pullbacks
+from veriformer.spec.proofs.pullbacks import pullbacks, vjp_step
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 
 
@@ -180,18 +180,14 @@ def _any_product() -> Identities:
     yield product.then(entry(place(j, i, m))), printed
 
 
-@step("any-vjp")
-def _any_trace_vjp() -> Identities:
-    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
-    m, n = map(dimension, "mn")
-    yield from pullbacks(trace_of_product, trace_of_product_vjp, {"a": (m, n), "b": (n, m)})
+_any_trace_vjp = vjp_step(
+    lambda: pullbacks(trace_of_product, trace_of_product_vjp, {"a": "m n", "b": "n m"}), "_any_trace_vjp"
+)
 
 
-@step("any-vjp")
-def _any_sandwich_vjp() -> Identities:
-    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
-    m, n, p, q = map(dimension, "mnpq")
-    yield from pullbacks(sandwich, sandwich_vjp, {"a": (m, n), "x": (n, p), "b": (p, q)})
+_any_sandwich_vjp = vjp_step(
+    lambda: pullbacks(sandwich, sandwich_vjp, {"a": "m n", "x": "n p", "b": "p q"}), "_any_sandwich_vjp"
+)
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from veriformer.spec.equation import Assumption, Equation, Identities, Source, S
 from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.indexed import dimension, index, sum_over, vector
 from veriformer.spec.proofs.provenance import computed
-from veriformer.spec.proofs.pullbacks import pullbacks
+from veriformer.spec.proofs.pullbacks import pullbacks, vjp_step
 
 
 def quadratic_form(xp: Any, a: Any, b: Any, x: Any) -> Any:
@@ -89,11 +89,7 @@ def _any_length() -> Identities:
     yield computed(quadratic_form, xp, *arrays).then(entry()), square + sum_over(n, lambda i: b[i] * x[i])
 
 
-@step()
-def _any_vjp() -> Identities:
-    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
-    n = dimension("n")
-    yield from pullbacks(quadratic_form, quadratic_form_vjp, {"a": (n, n), "b": (n,), "x": (n,)})
+_any_vjp = vjp_step(lambda: pullbacks(quadratic_form, quadratic_form_vjp, {"a": "n n", "b": "n", "x": "n"}))
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:

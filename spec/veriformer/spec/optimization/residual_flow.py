@@ -15,7 +15,7 @@ from veriformer.spec.optimization.euler import LOCAL_ERROR
 from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.indexed import delta, dimension, index, positive, real, sum_over, vector
 from veriformer.spec.proofs.provenance import computed
-from veriformer.spec.proofs.pullbacks import pullbacks
+from veriformer.spec.proofs.pullbacks import pullbacks, vjp_step
 
 
 @step(detail="linear F, one coordinate")
@@ -85,11 +85,7 @@ def _depth() -> Identities:
     yield (sp.exp(c / depth) / (1 + c / depth)) ** depth, sp.exp(c) / (1 + c / depth) ** depth
 
 
-@step()
-def _any_vjp() -> Identities:
-    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
-    n = dimension("n")
-    yield from pullbacks(residual, residual_vjp, {"h": (n,), "F": (n,)}, scale=positive("a"))
+_any_vjp = vjp_step(lambda: pullbacks(residual, residual_vjp, {"h": "n", "F": "n"}, scale=positive("a")))
 
 
 @step()

@@ -16,7 +16,7 @@ from veriformer.spec.positions.costs_positions import position_costs
 from veriformer.spec.proofs.any_length import AnyLength, entry, whole_numbers
 from veriformer.spec.proofs.indexed import delta, dimension, index, symbolic_sum, vector, whole
 from veriformer.spec.proofs.provenance import computed
-from veriformer.spec.proofs.pullbacks import pullbacks
+from veriformer.spec.proofs.pullbacks import pullbacks, vjp_step
 
 
 def add_positions(xp: Any, x: Any, table: Any, positions: NDArray[np.int64]) -> Any:
@@ -87,12 +87,9 @@ def _any_length() -> Identities:
     yield added.then(entry(b, t, a)), x[b, t, a] + table[positions[t] + 1, a]
 
 
-@step()
-def _any_vjp() -> Identities:
-    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
-    B, n, N, d = map(dimension, "BnNd")
-    positions = whole_numbers(whole("p"), n)
-    yield from pullbacks(add_positions, add_positions_vjp, {"x": (B, n, d), "P": (N, d), "p": positions})
+_any_vjp = vjp_step(
+    lambda: pullbacks(add_positions, add_positions_vjp, {"x": "B n d", "P": "N d", "p": whole_numbers(whole("p"), "n")})
+)
 
 
 @erratum(

@@ -45,7 +45,7 @@ def _any_length() -> Identities:
     """
     xp, t, i, m = AnyLength(), index("t"), index("i"), dimension("m")
     b, alpha, s, x = positive("b"), positive("alpha"), positive("s"), vector("x")
-    rows = xp.array("x", dimension("n"), 2 * m), whole_numbers(whole("p"), dimension("n"))
+    rows = xp.array("x", dimension("n"), 2 * m), whole_numbers(whole("p"), "n")
     power = -2 * (i - 1) / (2 * m)
     plain = sp.exp(power * sp.log(b))
     scaled = {"base": alpha * b}, sp.exp(power * sp.log(alpha)) * plain

@@ -17,7 +17,7 @@ import numpy as np
 from veriformer.spec.arithmetic.any_size import AnySize, Size, broadcast_shape, constant, entry_at, entrywise
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.arithmetic.vocabulary import Arithmetic, Array, Axis
-from veriformer.spec.proofs.indexed import vector
+from veriformer.spec.proofs.indexed import dimension, vector
 
 
 class AnyLength(Arithmetic):
@@ -138,14 +138,17 @@ def entry(*indices: Any) -> Callable[[Any], Any]:
     return of
 
 
-def whole_numbers(letters: Any, *shape: Size) -> AnySize:
-    """Whole numbers that formulas take as exactly known, such as tokens: letters[i], from `indexed.whole`."""
-    return AnySize(shape, lambda *at: letters[at], np.dtype(int))
+def whole_numbers(letters: Any, *shape: Size | str) -> AnySize:
+    """Whole numbers that formulas take as exactly known, such as tokens: letters[i], from `indexed.whole`.
+
+    shape: lengths, or their names.
+    """
+    return AnySize(_lengths(shape), lambda *at: letters[at], np.dtype(int))
 
 
-def mask(name: str, *shape: Size) -> AnySize:
-    """A mask of which nothing is known: `seen(name)(i, j)` is 1 or 0."""
-    return AnySize(shape, seen(name), np.dtype(bool))
+def mask(name: str, *shape: Size | str) -> AnySize:
+    """A mask of which nothing is known: `seen(name)(i, j)` is 1 or 0. shape: lengths, or their names."""
+    return AnySize(_lengths(shape), seen(name), np.dtype(bool))
 
 
 def seen(name: str) -> Callable[..., Any]:
@@ -183,6 +186,10 @@ def place(block: Any, item: Any, width: Any) -> Any:
 def at_least_zero(x: Any) -> Any:
     """1 where the whole number x is at least 0, else 0."""
     return _indicators().AtLeastZero(x)
+
+
+def _lengths(shape: tuple[Size | str, ...]) -> tuple[Size, ...]:
+    return tuple(dimension(n) if isinstance(n, str) else n for n in shape)
 
 
 def _bound() -> Any:

@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 from veriformer.spec.arithmetic.lazy_sympy import sp
-from veriformer.spec.equation import Identities
+from veriformer.spec.equation import Identities, Step, step
 from veriformer.spec.proofs.any_length import AnyLength, entry
-from veriformer.spec.proofs.indexed import vector
+from veriformer.spec.proofs.indexed import dimension, vector
 from veriformer.spec.proofs.provenance import computed
 
 
@@ -22,16 +22,32 @@ def pullbacks(
 ) -> Identities:
     """Yield, for each array, the entries that `vjp` computes and those that SymPy derives from `formula`'s result.
 
-    arguments: by name and in their order, the shape of an array of letters, or whatever else is no array. The vjp takes
-    the same, and then the cotangent g. places: for a size of blocks that are put together, the index there.
+    arguments: by name and in their order, the shape of an array of letters (names of lengths, "n d", or a tuple of
+    sizes), or whatever else is no array. The vjp takes the same, and then the cotangent g. places: for a size of blocks
+    that are put together, the index there.
     """
     xp = AnyLength()
-    taken = [xp.array(name, *x) if isinstance(x, tuple) else x for name, x in arguments.items()]
+    given = {name: tuple(map(dimension, x.split())) if isinstance(x, str) else x for name, x in arguments.items()}
+    taken = [xp.array(name, *x) if isinstance(x, tuple) else x for name, x in given.items()]
     y = formula(xp, *taken, **options)
     found = computed(vjp, xp, *taken, xp.array("g", *y.shape), **options)
-    for k, name in enumerate(name for name, x in arguments.items() if isinstance(x, tuple)):
-        at = tuple((places or {}).get(n, sp.Symbol(f"k_{i}", integer=True)) for i, n in enumerate(arguments[name], 1))
-        yield found.then(partial(_entry_of, k, at, arguments[name])), pulled_back(y, vector(name)[at])
+    for k, (name, shape) in enumerate((name, x) for name, x in given.items() if isinstance(x, tuple)):
+        at = tuple((places or {}).get(n, sp.Symbol(f"k_{i}", integer=True)) for i, n in enumerate(shape, 1))
+        yield found.then(partial(_entry_of, k, at, shape)), pulled_back(y, vector(name)[at])
+
+
+def vjp_step(
+    identity: Callable[[], Identities],
+    name: str = "_any_vjp",
+    claim: str = "The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes.",
+) -> Step:
+    """Make the step `any-vjp` of a lambda that calls `pullbacks`: nothing of it is evaluated before the step is proved.
+
+    name: of the variable that the step becomes, by which the proof cache and the sabotage tell its source.
+    """
+    identity.__name__ = identity.__qualname__ = name
+    identity.__doc__ = claim
+    return step("any-vjp")(identity)
 
 
 def pulled_back(y: Any, letter: Any) -> Any:

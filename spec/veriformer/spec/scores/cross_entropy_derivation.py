@@ -133,11 +133,9 @@ def _stable_form() -> Identities:
 @step()
 def _any_vjp() -> Identities:
     """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
-    T, V = map(dimension, "TV")
-    alpha = positive("alpha")
-    yield from pullbacks(cross_entropy, cross_entropy_vjp, {"z": (T, V), "y": (T, V)}, label_smoothing=alpha)
-    tokens = {"z": (T, V), "y": whole_numbers(whole("y", nonnegative=True), T)}
-    yield from pullbacks(cross_entropy, cross_entropy_vjp, tokens, label_smoothing=alpha)
+    tokens = whole_numbers(whole("y", nonnegative=True), "T")
+    for y in ("T V", tokens):
+        yield from pullbacks(cross_entropy, cross_entropy_vjp, {"z": "T V", "y": y}, label_smoothing=positive("alpha"))
 
 
 @erratum(

@@ -14,7 +14,7 @@ from veriformer.spec.equation import Assumption, Equation, Identities, Source, S
 from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.indexed import dimension, index, real, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
-from veriformer.spec.proofs.pullbacks import pullbacks
+from veriformer.spec.proofs.pullbacks import pullbacks, vjp_step
 from veriformer.spec.scores.softmax import weight
 
 
@@ -100,11 +100,7 @@ def _parts() -> Identities:
     yield sp.log(sp.exp(_lse()) + sp.exp(z[n + 1])), sp.log(symbolic_sum(sp.exp(z[j]), j, n + 1))
 
 
-@step()
-def _any_vjp() -> Identities:
-    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
-    m, n = map(dimension, "mn")
-    yield from pullbacks(logsumexp, logsumexp_vjp, {"z": (m, n)})
+_any_vjp = vjp_step(lambda: pullbacks(logsumexp, logsumexp_vjp, {"z": "m n"}))
 
 
 @step()

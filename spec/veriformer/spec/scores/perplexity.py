@@ -12,7 +12,7 @@ from veriformer.spec.equation import Assumption, Equation, Identities, Source, S
 from veriformer.spec.proofs.any_length import AnyLength, entry, whole_numbers
 from veriformer.spec.proofs.indexed import delta, dimension, index, sum_over, symbolic_sum, vector, whole
 from veriformer.spec.proofs.provenance import computed
-from veriformer.spec.proofs.pullbacks import pullbacks
+from veriformer.spec.proofs.pullbacks import pullbacks, vjp_step
 from veriformer.spec.scores.cross_entropy import cross_entropy, cross_entropy_vjp
 from veriformer.spec.scores.cross_entropy_derivation import log_probability
 
@@ -66,12 +66,11 @@ def _any_length() -> Identities:
     yield computed(perplexity, xp, z, whole_numbers(some, n)).then(entry()), sp.exp(-total / least)
 
 
-@step()
-def _any_vjp() -> Identities:
-    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
-    T, V = map(dimension, "TV")
-    tokens = whole_numbers(whole("x", nonnegative=True), T)
-    yield from pullbacks(perplexity, perplexity_vjp, {"z": (T, V), "target": tokens})
+_any_vjp = vjp_step(
+    lambda: pullbacks(
+        perplexity, perplexity_vjp, {"z": "T V", "target": whole_numbers(whole("x", nonnegative=True), "T")}
+    )
+)
 
 
 def _sample(rng: np.random.Generator) -> dict[str, Any]:

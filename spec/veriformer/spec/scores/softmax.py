@@ -13,7 +13,7 @@ from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import delta, dimension, index, real, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
-from veriformer.spec.proofs.pullbacks import pullbacks
+from veriformer.spec.proofs.pullbacks import pullbacks, vjp_step
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic, symbols
 
 
@@ -128,11 +128,7 @@ def _pullback() -> Identities:
     yield symbolic_sum(g[i] * jacobian(i, k), i, n), weight(k) * (g[k] - symbolic_sum(weight(j) * g[j], j, n))
 
 
-@step()
-def _any_vjp() -> Identities:
-    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
-    m, n = map(dimension, "mn")
-    yield from pullbacks(softmax, softmax_vjp, {"z": (m, n)}, axis=0)
+_any_vjp = vjp_step(lambda: pullbacks(softmax, softmax_vjp, {"z": "m n"}, axis=0))
 
 
 @step()

@@ -13,7 +13,7 @@ from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, positive, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.published import rounds_to
-from veriformer.spec.proofs.pullbacks import pullbacks
+from veriformer.spec.proofs.pullbacks import pullbacks, vjp_step
 from veriformer.spec.vectors.costs_vectors import comparison
 
 
@@ -107,11 +107,9 @@ def _any_distance() -> Identities:
     yield apart.then(entry()), sp.sqrt(symbolic_sum((u[c] - v[c]) ** 2, c, d))
 
 
-@step("any-vjp")
-def _any_distance_vjp() -> Identities:
-    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
-    n, d = map(dimension, "nd")
-    yield from pullbacks(euclidean_distance, euclidean_distance_vjp, {"u": (n, d), "v": (n, d)})
+_any_distance_vjp = vjp_step(
+    lambda: pullbacks(euclidean_distance, euclidean_distance_vjp, {"u": "n d", "v": "n d"}), "_any_distance_vjp"
+)
 
 
 @step()
@@ -183,11 +181,9 @@ def _any_cosine() -> Identities:
     yield cosine.then(entry()), _cosine(vector("u"), vector("v"))
 
 
-@step("any-vjp")
-def _any_cosine_vjp() -> Identities:
-    """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
-    n, d = map(dimension, "nd")
-    yield from pullbacks(cosine_similarity, cosine_similarity_vjp, {"u": (n, d), "v": (n, d)})
+_any_cosine_vjp = vjp_step(
+    lambda: pullbacks(cosine_similarity, cosine_similarity_vjp, {"u": "n d", "v": "n d"}), "_any_cosine_vjp"
+)
 
 
 @erratum(

@@ -103,9 +103,8 @@ def _any_length() -> Identities:
 @step()
 def _any_vjp() -> Identities:
     """The vector-Jacobian product is the derivative that SymPy takes of the formula, for all sizes."""
-    n, d = map(dimension, "nd")
-    yield from pullbacks(kl_divergence, kl_divergence_vjp, {"y": (n, d), "p": (n, d)})
-    yield from pullbacks(entropy, entropy_vjp, {"p": (n, d)})
+    yield from pullbacks(kl_divergence, kl_divergence_vjp, {"y": "n d", "p": "n d"})
+    yield from pullbacks(entropy, entropy_vjp, {"p": "n d"})
 
 
 @erratum(
