@@ -3,7 +3,7 @@
 import pytest
 
 from veriformer.spec.requirement import Kind, Requirement, Weight
-from veriformer.spec.requirements import REQUIREMENTS
+from veriformer.spec.requirements import REQUIREMENTS, templates
 
 ADVICE = {
     "refusal": Weight.UNGUARDED,
@@ -56,3 +56,16 @@ def test_what_is_about_range_is_fragile() -> None:
 def test_a_weight_has_no_default() -> None:
     with pytest.raises(TypeError, match="weight"):
         Requirement(slug="a.b", operation="a", statement="", floating_point_statement="", kind=Kind.LAW)  # type: ignore[call-arg]
+
+
+def test_families_come_in_the_order_in_which_they_are_named() -> None:
+    found = templates.of("a", "7").standard(
+        "contract refusals layout equation", equation=("said", "url"), refusals="no"
+    )
+    assert [law(r) for r in found] == ["contract", "refusal", "refusal_names_argument", "layout", "equation"]
+    assert [(r.statement, r.equations, r.precedents) for r in found[-1:]] == [("said", ("7",), ("url",))]
+
+
+def test_what_is_said_of_a_family_that_is_not_named_is_refused() -> None:
+    with pytest.raises(ValueError, match="families among contract, got batch"):
+        templates.of("a").standard("contract", batch="Rows are independent.")

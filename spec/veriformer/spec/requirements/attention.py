@@ -5,98 +5,69 @@ from veriformer.spec.requirements import templates
 
 _EQUATIONS = ("20", "21", "22", "23", "24a")
 
+attention = templates.of("attention", *_EQUATIONS)
+
 
 def _option(
     name: str, statement: str, bug_class: str, *precedents: str, weight: Weight, equations: tuple[str, ...] = _EQUATIONS
 ) -> Requirement:
     """Return the requirement that the formula holds under an option, or in a regime: result and gradients."""
-    floating_point_statement = "Result and gradients lie within the running error bound of the formula."
-    return templates.law(
-        "attention",
+    return attention.law(
         name,
         statement,
-        floating_point_statement,
+        "Result and gradients lie within the running error bound of the formula.",
         bug_class,
+        *precedents,
         kind=Kind.EQUATION,
+        weight=weight,
         equations=equations,
-        precedents=precedents,
-        weight=weight,
-    )
-
-
-def _law(name: str, statement: str, bug_class: str, *precedents: str, weight: Weight) -> Requirement:
-    floating_point_statement = "The same within the sum of the bounds of what is compared."
-    return templates.law(
-        "attention",
-        name,
-        statement,
-        floating_point_statement,
-        bug_class,
-        equations=_EQUATIONS,
-        precedents=precedents,
-        weight=weight,
     )
 
 
 def _chance(name: str, statement: str, bug_class: str, *precedents: str, weight: Weight) -> Requirement:
-    floating_point_statement = (
-        "The share observed lies where Chernoff's bound has it, but for one right implementation in 1e9."
-    )
-    return templates.law(
-        "attention",
+    return attention.law(
         name,
         statement,
-        floating_point_statement,
+        "The share observed lies where Chernoff's bound has it, but for one right implementation in 1e9.",
         bug_class,
-        equations=("46",),
-        precedents=precedents,
+        *precedents,
         weight=weight,
+        equations=("46",),
     )
 
 
 REQUIREMENTS = (
-    templates.contract("attention", ("20",)),
-    templates.equation(
-        "attention",
-        ("20", "21", "22", "23", "24a"),
+    attention.contract(equations=("20",)),
+    attention.equation(
         r"$O = \mathrm{softmax}(c \tanh(s\, Q K^\top / c) + B)\, V$ over the keys that mask, causality and window "
-        r"admit, with $s = 1 / \sqrt{d_k}$ unless given, for any combination of options.",
+        r"admit, with $s = 1 / \sqrt{d_k}$ unless given, for any combination of options."
     ),
-    templates.gradient(
-        "attention",
-        ("20", "21", "22", "23"),
+    attention.gradient(
         r"$\bar V = P^\top \bar O$, $\bar P = \bar O V^\top$, "
-        r"$\bar S = P \odot (\bar P - \mathrm{rowsum}(P \odot \bar P))$, "
-        r"$\bar Q = s \bar S' K$, $\bar K = s \bar S'^\top Q$, $\bar B = \bar S$ summed over broadcast axes.",
+        r"$\bar S = P \odot (\bar P - \mathrm{rowsum}(P \odot \bar P))$, $\bar Q = s \bar S' K$, "
+        r"$\bar K = s \bar S'^\top Q$, $\bar B = \bar S$ summed over broadcast axes.",
+        equations=("20", "21", "22", "23"),
     ),
-    templates.purity("attention"),
-    templates.layout("attention", ("https://github.com/pytorch/pytorch/pull/184180",)),
-    *templates.refusals(
-        "attention",
-        "Wrong ranks, dtypes that differ, sizes that do not match (nothing is broadcast but mask and bias), heads "
-        "that the "
-        "groups do not divide, masks that are not bool, windows below 1 or without causality, caps that are not "
-        "above 0 and "
-        "probabilities outside $[0, 1]$ are refused.",
-    ),
-    templates.batch(
-        "attention",
-        "Batch elements and groups of heads are independent: each can be computed alone.",
-        ("https://github.com/pytorch/pytorch/pull/184180",),
-    ),
-    templates.sensitivity(
-        "attention",
-        (
+    *attention.standard(
+        "purity layout refusals batch sensitivity numpy_numbers",
+        layout="https://github.com/pytorch/pytorch/pull/184180",
+        refusals="Wrong ranks, dtypes that differ, sizes that do not match (nothing is broadcast but mask and bias), "
+        "heads that the groups do not divide, masks that are not bool, windows below 1 or without causality, caps that "
+        "are not above 0 and probabilities outside $[0, 1]$ are refused.",
+        batch=(
+            "Batch elements and groups of heads are independent: each can be computed alone.",
+            "https://github.com/pytorch/pytorch/pull/184180",
+        ),
+        sensitivity=(
             "https://github.com/sgl-project/sgl-kernel-xpu/pull/491",
             "https://github.com/zzhhjjj/gemma-triton-flash-attn/issues/6",
             "https://github.com/huggingface/transformers/issues/36293",
         ),
     ),
-    templates.numpy_numbers("attention"),
     _option(
         "scale",
-        "The scores are multiplied by `scale`, which may be 0 or negative, and by $1 / \\sqrt{d_k}$ only where none "
-        "is given.",
+        r"The scores are multiplied by `scale`, which may be 0 or negative, and by $1 / \sqrt{d_k}$ only where none is "
+        "given.",
         "wrong scale",
         "https://github.com/pytorch/pytorch/pull/105202",
         "https://github.com/zzhhjjj/gemma-triton-flash-attn/issues/6",
@@ -172,14 +143,13 @@ REQUIREMENTS = (
         "https://github.com/trymirai/lalamo/pull/200",
         weight=Weight.WRONG,
     ),
-    templates.convention(
-        "attention",
+    attention.convention(
         "alignment",
         "With lengths that differ, causality lets the last query see the last key.",
         "causal edge at the wrong corner",
-        ("24a",),
-        ("https://github.com/Dao-AILab/flash-attention/issues/282",),
+        "https://github.com/Dao-AILab/flash-attention/issues/282",
         weight=Weight.WRONG,
+        equations=("24a",),
     ),
     _option(
         "long",
@@ -214,8 +184,7 @@ REQUIREMENTS = (
         "https://github.com/pytorch/pytorch/issues/109517",
         weight=Weight.WRONG,
     ),
-    templates.law(
-        "attention",
+    attention.fragile(
         "far_positions",
         "Positions are whole numbers in every dtype: far into a text, too, causality and a window show each query "
         "exactly its own keys.",
@@ -223,149 +192,134 @@ REQUIREMENTS = (
         "the gradient of $V$; no number is judged.",
         "rounded position",
         equations=("24a",),
-        weight=Weight.FRAGILE,
     ),
-    templates.law(
-        "attention",
+    attention.wrong(
         "decoding",
         "The formula holds for one or two queries over many keys, of which they may see few, for many heads, large "
         "groups and large batches, and wherever the scores lie.",
         "For 64 to 2050 keys, result and gradients lie within their bounds; all scores may be lower by 200.",
         "parts of the keys put together wrongly",
+        "https://github.com/tile-ai/tilelang/issues/328",
+        "https://github.com/ml-explore/mlx/issues/4022",
+        "https://github.com/Dao-AILab/flash-attention/issues/2082",
         kind=Kind.EQUATION,
         equations=("23", "24a"),
-        precedents=(
-            "https://github.com/tile-ai/tilelang/issues/328",
-            "https://github.com/ml-explore/mlx/issues/4022",
-            "https://github.com/Dao-AILab/flash-attention/issues/2082",
-        ),
-        weight=Weight.WRONG,
     ),
-    templates.law(
-        "attention",
+    attention.fragile(
         "many_heads",
         "Heads and batch elements are independent, however many there are.",
         "Result and gradients of 300, of 65537 on a GPU, with a key each lie within their bounds.",
         "more heads than a grid has room for",
+        "https://github.com/pytorch/pytorch/issues/142228",
         kind=Kind.EQUATION,
         equations=("23",),
-        precedents=("https://github.com/pytorch/pytorch/issues/142228",),
-        weight=Weight.FRAGILE,
     ),
-    templates.law(
-        "attention",
+    attention.numerics(
         "low_scores",
         "Hidden keys have no weight, however low the visible ones score.",
-        "Where every visible key scores $-1.2 \\cdot 10^5$, or half of that, the weight of each is above $2^{-10}$ and "
+        r"Where every visible key scores $-1.2 \cdot 10^5$, or half of that, the weight of each is above $2^{-10}$ and "
         "that of a hidden one below, read off the result; no number is judged.",
         "hidden by a number that scores can undercut",
-        kind=Kind.NUMERICS,
+        "https://github.com/TransformerLensOrg/TransformerLens/issues/318",
         equations=("24a",),
-        precedents=("https://github.com/TransformerLensOrg/TransformerLens/issues/318",),
-        weight=Weight.FRAGILE,
     ),
-    _law(
+    attention.agreement(
         "causality",
-        "Under causality, with a window or without, changing keys and values that a query cannot see leaves its "
-        "result as it "
-        "is; changing those it sees does not.",
+        "Under causality, with a window or without, changing keys and values that a query cannot see leaves its result "
+        "as it is; changing those it sees does not.",
         "what lies ahead leaks",
         "https://github.com/Dao-AILab/flash-attention/issues/282",
         weight=Weight.LEAK,
     ),
-    _law(
+    attention.agreement(
         "causal_is_mask",
         "Causality and a window are the mask that says the same, in result and gradients.",
         "two readings of causality",
         "https://github.com/HabanaAI/vllm-hpu-extension/pull/413",
         weight=Weight.WRONG,
     ),
-    _law(
+    attention.agreement(
         "mask_is_bias",
         "A mask is a bias of 0 and $-\\infty$, in result and gradients.",
         "two readings of a mask",
         weight=Weight.WRONG,
     ),
-    _law(
+    attention.agreement(
         "mask_broadcast",
         "A mask with axes of 1 is its broadcast copy, in result and gradients.",
         "misread mask",
         "https://github.com/pytorch/pytorch/pull/184180",
         weight=Weight.WRONG,
     ),
-    _law(
+    attention.agreement(
         "grouped_is_copied",
         "Attention with $G$ groups is attention with each key head copied $H / G$ times.",
         "wrong key head",
         "https://github.com/onnx/onnx/pull/7274",
         weight=Weight.WRONG,
     ),
-    _law(
+    attention.agreement(
         "permutation",
         "Keys, values and mask in another order give the same result; queries in another order give that order.",
         "dependence on position",
         weight=Weight.WRONG,
     ),
-    _law(
+    attention.agreement(
         "key_shift",
-        "Without a cap, one vector added to all keys of a head changes neither the result nor the gradients of $Q$ "
-        "and $V$.",
+        "Without a cap, one vector added to all keys of a head changes neither the result nor the gradients of $Q$ and "
+        "$V$.",
         "not invariant to shifts",
         weight=Weight.WRONG,
     ),
-    _law(
+    attention.agreement(
         "conservation",
         r"$\sum_j \bar S_{ij} = 0$: without a cap the gradient of $K$ sums to 0 over keys, that of a full bias over "
-        r"each row.",
+        "each row.",
         "gradient that does not conserve",
         "https://github.com/aws-neuron/nki-samples/pull/81",
         "https://github.com/Dao-AILab/flash-attention/pull/2481",
         weight=Weight.WRONG,
     ),
-    _law(
+    attention.agreement(
         "scale_balance",
         r"Scores depend on the product of $Q$ and $K$ alone: $\langle Q, \bar Q \rangle = \langle K, \bar K \rangle$.",
         "gradient that does not balance",
         "https://github.com/Dao-AILab/flash-attention/pull/2481",
         weight=Weight.WRONG,
     ),
-    _law(
+    attention.agreement(
         "convexity",
         "Each result lies between the extremes of the values that its query sees; equal values come out unchanged.",
         "weights that are not a distribution",
         weight=Weight.WRONG,
     ),
-    _law(
+    attention.agreement(
         "linear_in_values",
         "The result is linear in $V$.",
         "not linear in the values",
         weight=Weight.WRONG,
     ),
-    templates.convention(
-        "attention",
+    attention.convention(
         "empty_row",
         "A query that sees no key, hidden by mask, bias or causality or for want of keys, gives a zero row with zero "
         "gradient.",
         "softmax of nothing",
-        ("24a",),
-        (
-            "https://github.com/Dao-AILab/flash-attention/issues/443",
-            "https://github.com/NVIDIA-NeMo/Automodel/pull/2658",
-        ),
+        "https://github.com/Dao-AILab/flash-attention/issues/443",
+        "https://github.com/NVIDIA-NeMo/Automodel/pull/2658",
         weight=Weight.FRAGILE,
+        equations=("24a",),
     ),
-    templates.contract_case(
-        "attention",
+    attention.contract_case(
         "no_query",
         "Without a query the result is empty, and the gradients of $K$ and $V$ are 0.",
         "size of zero",
         weight=Weight.FRAGILE,
+        equations=(),
     ),
-    _law(
+    attention.agreement(
         "hidden_poison",
-        "Keys and values that a query cannot see may hold anything, NaN and infinities too: neither its result nor "
-        "its gradient "
-        "changes.",
+        "Keys and values that a query cannot see may hold anything, NaN and infinities too: neither its result nor its "
+        "gradient changes.",
         "zero times NaN",
         "https://github.com/pytorch/pytorch/issues/101967",
         weight=Weight.LEAK,
@@ -376,18 +330,15 @@ REQUIREMENTS = (
         "mask that is not low enough",
         weight=Weight.LEAK,
     ),
-    templates.law(
-        "attention",
+    attention.numerics(
         "range",
         "The formula has a value for scores of any size.",
         "Scores of 1e5, beyond fp16, give finite results and gradients within their bounds.",
         "overflow",
-        kind=Kind.NUMERICS,
+        "https://github.com/ultralytics/ultralytics/pull/24990",
         equations=("21",),
-        precedents=("https://github.com/ultralytics/ultralytics/pull/24990",),
-        weight=Weight.FRAGILE,
     ),
-    templates.accuracy("attention", ("https://github.com/NVIDIA/TransformerEngine/issues/3216",)),
+    attention.accuracy("https://github.com/NVIDIA/TransformerEngine/issues/3216"),
     _option(
         "dropout_off",
         "With $p = 0$, and whenever it is not training, dropout does nothing.",
@@ -396,22 +347,20 @@ REQUIREMENTS = (
     ),
     _option(
         "dropout_scale",
-        "In training every weight becomes 0 or $w / (1 - p)$, not renormalised; with $p = 1$ all are 0, and so is "
-        "the gradient.",
+        "In training every weight becomes 0 or $w / (1 - p)$, not renormalised; with $p = 1$ all are 0, and so is the "
+        "gradient.",
         "wrong scale of dropout",
         "https://github.com/kaldi-asr/kaldi/issues/2814",
         equations=("46",),
         weight=Weight.WRONG,
     ),
-    templates.contract_case(
-        "attention",
+    attention.contract_case(
         "dropout_generator",
         "Equal states of the generator drop the same weights in calls of equal shapes, other states others; without "
-        "one, each "
-        "call draws anew.",
+        "one, each call draws anew.",
         "randomness out of control",
-        ("46",),
         weight=Weight.WRONG,
+        equations=("46",),
     ),
     _chance(
         "dropout_rate",
@@ -428,23 +377,17 @@ REQUIREMENTS = (
         "https://github.com/PaddlePaddle/PaddleFleetX/pull/1005",
         weight=Weight.WRONG,
     ),
-    Requirement(
-        slug="attention.dropout_gradient",
-        operation="attention",
-        statement=r"With the weights $M$ that the forward pass kept, $\bar P = M \odot \bar O V^\top / (1 - p)$ and "
-        r"$\bar V = (M \odot P)^\top \bar O / (1 - p)$, while $\bar S = P \odot (\bar P - \mathrm{rowsum}(P \odot "
-        r"\bar P))$.",
-        floating_point_statement="The same within the bounds of the formula for the mask read off the result of "
-        "the same call.",
+    attention.wrong(
+        "dropout_gradient",
+        r"With the weights $M$ that the forward pass kept, $\bar P = M \odot \bar O V^\top / (1 - p)$ and "
+        r"$\bar V = (M \odot P)^\top \bar O / (1 - p)$, while "
+        r"$\bar S = P \odot (\bar P - \mathrm{rowsum}(P \odot \bar P))$.",
+        "The same within the bounds of the formula for the mask read off the result of the same call.",
+        "another mask in the backward pass",
+        "https://github.com/aws-neuron/nki-samples/pull/81",
+        "https://github.com/allenai/OLMo-core/pull/828",
         kind=Kind.GRADIENT,
-        weight=Weight.WRONG,
         equations=("46",),
-        prerequisites=("attention.contract",),
-        bug_class="another mask in the backward pass",
-        precedents=(
-            "https://github.com/aws-neuron/nki-samples/pull/81",
-            "https://github.com/allenai/OLMo-core/pull/828",
-        ),
     ),
     _option(
         "dropout_long",

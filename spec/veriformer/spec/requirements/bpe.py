@@ -3,145 +3,102 @@
 from veriformer.spec.requirement import Weight
 from veriformer.spec.requirements import templates
 
-_RUNS = ("https://github.com/google/sentencepiece/issues/318",)
+bpe_train = templates.of("bpe_train")
+bpe_encode = templates.of("bpe_encode")
+
+_RUNS = "https://github.com/google/sentencepiece/issues/318"
 _RANK = (
     "https://github.com/ztxz16/fastllm/pull/715",
     "https://github.com/rasbt/LLMs-from-scratch/issues/558",
 )
 
 BPE_TRAIN = (
-    templates.form(
-        "bpe_train",
-        "The result is a list of at most `num_merges` pairs of byte strings, none of them empty.",
-    ),
-    templates.law(
-        "bpe_train",
+    bpe_train.form("The result is a list of at most `num_merges` pairs of byte strings, none of them empty."),
+    bpe_train.wrong(
         "equation",
         "Each merge joins the most frequent pair of neighbours, in the order of learning.",
         "The same exactly, on texts without ties and runs of a piece.",
         "wrong merges",
-        weight=Weight.WRONG,
     ),
-    templates.law(
-        "bpe_train",
+    bpe_train.wrong(
         "most_frequent",
         "Each merge is a most frequent pair of the texts as merged so far, overlapping pairs counted; learning goes on "
         "while a pair occurs twice and stops where none is left.",
         "The same exactly, on any texts.",
         "pairs that are counted wrongly",
-        precedents=_RUNS,
-        weight=Weight.WRONG,
+        _RUNS,
     ),
-    templates.law(
-        "bpe_train",
+    bpe_train.wrong(
         "order",
         "The order of the texts does not matter, nor that each is given twice.",
         "The same exactly, on texts without ties and runs of a piece.",
         "pairs that span texts",
-        weight=Weight.WRONG,
     ),
-    templates.law(
-        "bpe_train",
+    bpe_train.wrong(
         "prefix",
         "Learning fewer merges learns the first of them.",
         "The same exactly, on texts without ties and runs of a piece.",
         "dependence on the number of merges",
-        weight=Weight.WRONG,
     ),
-    templates.law(
-        "bpe_train",
+    bpe_train.wrong(
         "renaming",
         "Bytes are names: renaming letters renames the merges.",
         "The same exactly, on texts without ties and runs of a piece.",
         "a letter that is treated apart",
-        weight=Weight.WRONG,
     ),
-    templates.contract_case(
-        "bpe_train",
+    bpe_train.contract_case(
         "nothing",
         "No texts, empty texts, texts of one byte, and no merges give no merges.",
         "learning from nothing",
         weight=Weight.FRAGILE,
     ),
-    templates.contract_case(
-        "bpe_train",
-        "purity",
-        "The list of texts is not modified.",
-        "modified argument",
-        weight=Weight.WRONG,
-    ),
-    templates.numpy_numbers("bpe_train"),
-    *templates.refusals(
-        "bpe_train",
-        "Missing texts, texts that are no strings, and a number of merges that is "
-        "negative, a bool or missing are refused.",
+    bpe_train.contract_case("purity", "The list of texts is not modified.", "modified argument", weight=Weight.WRONG),
+    *bpe_train.standard(
+        "numpy_numbers refusals",
+        refusals="Missing texts, texts that are no strings, and a number of merges that is negative, a bool or missing "
+        "are refused.",
     ),
 )
 
 BPE_ENCODE = (
-    templates.form(
-        "bpe_encode",
-        "The result is a list of byte strings, none of them empty; of the empty text it is empty.",
-    ),
-    templates.law(
-        "bpe_encode",
+    bpe_encode.form("The result is a list of byte strings, none of them empty; of the empty text it is empty."),
+    bpe_encode.wrong(
         "equation",
         "While any merge applies, the one learned first is made everywhere, left to right.",
         "The same exactly, on merges that training produces.",
         "wrong pieces",
-        precedents=_RANK,
-        weight=Weight.WRONG,
+        *_RANK,
     ),
-    templates.law(
-        "bpe_encode",
-        "lossless",
-        "The pieces join to the UTF-8 bytes of the text.",
-        "The same exactly.",
-        "lost bytes",
-        weight=Weight.WRONG,
-    ),
-    templates.law(
-        "bpe_encode",
+    bpe_encode.wrong("lossless", "The pieces join to the UTF-8 bytes of the text.", "The same exactly.", "lost bytes"),
+    bpe_encode.wrong(
         "in_turn",
         "On merges that training produced, no two of which make the same piece, encoding is making every merge in "
         "turn, each once: what a merge makes, only later ones join.",
         "The same exactly.",
         "merges out of order",
-        precedents=_RANK,
-        weight=Weight.WRONG,
+        *_RANK,
     ),
-    templates.law(
-        "bpe_encode",
+    bpe_encode.wrong(
         "exhausted",
         "No pair that was learned stands next to each other in the result, and every piece is a byte or was learned.",
         "The same exactly.",
         "merges left undone",
-        weight=Weight.WRONG,
     ),
-    templates.law(
-        "bpe_encode",
+    bpe_encode.wrong(
         "runs",
         "In a run of one letter the merges are made from the left, without overlap.",
         "The same exactly.",
         "overlapping merges",
-        precedents=_RUNS,
-        weight=Weight.WRONG,
+        _RUNS,
     ),
-    templates.contract_case(
-        "bpe_encode",
+    bpe_encode.contract_case(
         "duplicates",
         "A pair that is listed twice keeps its first rank.",
         "rank of a pair that comes twice",
         weight=Weight.FRAGILE,
     ),
-    templates.contract_case(
-        "bpe_encode",
-        "purity",
-        "The list of merges is not modified.",
-        "modified argument",
-        weight=Weight.WRONG,
-    ),
-    *templates.refusals("bpe_encode", "A missing text and missing merges are refused."),
+    bpe_encode.contract_case("purity", "The list of merges is not modified.", "modified argument", weight=Weight.WRONG),
+    *bpe_encode.refusals("A missing text and missing merges are refused."),
 )
 
 REQUIREMENTS = (*BPE_TRAIN, *BPE_ENCODE)

@@ -3,56 +3,32 @@
 from veriformer.spec.requirement import Kind, Requirement, Weight
 from veriformer.spec.requirements import templates
 
-_CACHE = ("42", "43")
-_ATTENTION = ("44",)
+kv_cache = templates.of("kv_cache", "42", "43")
+cached_attention = templates.of("cached_attention", "44")
+
 _EXACTLY = "The same, exactly: what is stored is not computed with."
 _SCALES = "https://github.com/sgl-project/sglang/pull/20705"
 _WINDOW = "https://github.com/huggingface/transformers/issues/39408"
 
 
 def _of_cache(name: str, statement: str, bug_class: str, *precedents: str, weight: Weight) -> Requirement:
-    return templates.law(
-        "kv_cache",
-        name,
-        statement,
-        _EXACTLY,
-        bug_class,
-        equations=_CACHE,
-        precedents=precedents,
-        weight=weight,
-    )
+    return kv_cache.law(name, statement, _EXACTLY, bug_class, *precedents, weight=weight)
 
 
 def _of_attention(name: str, statement: str, bug_class: str, *precedents: str, weight: Weight) -> Requirement:
     floating_point_statement = "The same within the bound of the formula, or the sum of the bounds of what is compared."
-    return templates.law(
-        "cached_attention",
-        name,
-        statement,
-        floating_point_statement,
-        bug_class,
-        equations=_ATTENTION,
-        precedents=precedents,
-        weight=weight,
-    )
+    return cached_attention.law(name, statement, floating_point_statement, bug_class, *precedents, weight=weight)
 
 
 KV_CACHE = (
-    templates.contract("kv_cache", _CACHE),
-    templates.equation(
-        "kv_cache",
-        _CACHE,
-        r"$K \gets \mathrm{concat}(K, k_{\mathrm{new}})$ and $V \gets \mathrm{concat}(V, v_{\mathrm{new}})$: after "
-        "every update keys and values are those of all tokens so far, oldest first.",
+    *kv_cache.standard(
+        "contract equation purity layout refusals numpy_numbers",
+        equation=r"$K \gets \mathrm{concat}(K, k_{\mathrm{new}})$ and $V \gets \mathrm{concat}(V, v_{\mathrm{new}})$: "
+        "after every update keys and values are those of all tokens so far, oldest first.",
+        refusals="Sizes that are negative or no integers, unknown quantizations and dtypes, empty windows; updates of "
+        "another shape, dtype or of too many tokens, and orders that are not one int64 element of the batch each are "
+        "refused.",
     ),
-    templates.purity("kv_cache"),
-    templates.layout("kv_cache"),
-    *templates.refusals(
-        "kv_cache",
-        "Sizes that are negative or no integers, unknown quantizations and dtypes, empty windows; updates of another "
-        "shape, dtype or of too many tokens, and orders that are not one int64 element of the batch each are refused.",
-    ),
-    templates.numpy_numbers("kv_cache"),
     _of_cache(
         "history",
         "After any sequence of updates, reorders, resets and refused updates a cache shows, and counts, what a plain "
@@ -68,7 +44,7 @@ KV_CACHE = (
     ),
     _of_cache(
         "window",
-        "With a window $w$ an update of $n$ rows shows the latest $\\min(m, w - 1) + n$ rows, where $m$ came before, "
+        r"With a window $w$ an update of $n$ rows shows the latest $\min(m, w - 1) + n$ rows, where $m$ came before, "
         "for any chunks around $w$; `length` counts all of them.",
         "window off by one",
         _WINDOW,
@@ -89,48 +65,30 @@ KV_CACHE = (
         "page edge",
         weight=Weight.WRONG,
     ),
-    templates.law(
-        "kv_cache",
+    kv_cache.wrong(
         "int8",
-        "With `int8` each entry returned is within half a step, $\\max |x| / 254$ of its row, of what was stored, for "
+        r"With `int8` each entry returned is within half a step, $\max |x| / 254$ of its row, of what was stored, for "
         "rows of very different sizes, also after a reset or a refused update; rows of zeros stay zeros. An update "
         "returns what is stored: its rows are those that later updates show.",
-        "$|\\hat x - x| \\le \\max |x| / 254$ plus the rounding of quotient, scale and product; shown again, a row is "
+        r"$|\hat x - x| \le \max |x| / 254$ plus the rounding of quotient, scale and product; shown again, a row is "
         "the same bit for bit.",
         "wrong scale",
+        _SCALES,
+        "https://github.com/kekzl/imp/pull/91",
         kind=Kind.NUMERICS,
-        equations=_CACHE,
-        precedents=(_SCALES, "https://github.com/kekzl/imp/pull/91"),
-        weight=Weight.WRONG,
     ),
 )
 
 CACHED_ATTENTION = (
-    templates.contract("cached_attention", _ATTENTION),
-    templates.equation(
-        "cached_attention",
-        _ATTENTION,
-        r"$\mathrm{softmax}(q_{\mathrm{new}} K^\top / \sqrt{d_k}) V$ over the cache with the new rows appended, "
-        "causal, with scale and soft-cap as in attention and the window of the cache.",
+    *cached_attention.standard(
+        "contract equation gradient purity layout refusals batch sensitivity long numpy_numbers",
+        equation=r"$\mathrm{softmax}(q_{\mathrm{new}} K^\top / \sqrt{d_k}) V$ over the cache with the new rows "
+        "appended, causal, with scale and soft-cap as in attention and the window of the cache.",
+        gradient="New queries, keys and values get the vector-Jacobian product of attention at their rows.",
+        refusals="Wrong ranks, dtypes that differ, heads that do not divide, lengths and widths that do not match, bad "
+        "scales and caps, and more tokens than there is room for are refused.",
+        batch="Batch elements and groups of heads are independent: each can be computed alone.",
     ),
-    templates.gradient(
-        "cached_attention",
-        _ATTENTION,
-        "New queries, keys and values get the vector-Jacobian product of attention at their rows.",
-    ),
-    templates.purity("cached_attention"),
-    templates.layout("cached_attention"),
-    *templates.refusals(
-        "cached_attention",
-        "Wrong ranks, dtypes that differ, heads that do not divide, lengths and widths that do not match, bad scales "
-        "and caps, and more tokens than there is room for are refused.",
-    ),
-    templates.batch(
-        "cached_attention", "Batch elements and groups of heads are independent: each can be computed alone."
-    ),
-    templates.sensitivity("cached_attention"),
-    templates.long("cached_attention"),
-    templates.numpy_numbers("cached_attention"),
     _of_attention(
         "chunks",
         "However a text is cut into calls, with a window or without, outputs are those of one call: prefill is "
@@ -148,8 +106,8 @@ CACHED_ATTENTION = (
     ),
     _of_attention(
         "forgotten",
-        "What was there before a reset, and what a window has left behind, may hold anything, NaN too: it does "
-        "not matter.",
+        "What was there before a reset, and what a window has left behind, may hold anything, NaN too: it does not "
+        "matter.",
         "stale rows after a reset",
         weight=Weight.LEAK,
     ),
@@ -166,17 +124,14 @@ CACHED_ATTENTION = (
         "https://github.com/Dao-AILab/flash-attention/issues/282",
         weight=Weight.LEAK,
     ),
-    templates.law(
-        "cached_attention",
+    cached_attention.wrong(
         "int8",
         "Over a cache of bytes the output is attention over keys and values within half a step of those given, with "
         "scale, soft-cap and window as over any cache.",
         "Within the bound of the formula with every key and value in doubt by half a step of its row.",
         "wrong scale",
+        _SCALES,
         kind=Kind.NUMERICS,
-        equations=_ATTENTION,
-        precedents=(_SCALES,),
-        weight=Weight.WRONG,
     ),
 )
 

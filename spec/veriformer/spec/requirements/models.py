@@ -6,6 +6,8 @@ numbers may differ by a measured noise floor.
 
 from __future__ import annotations
 
+from functools import partial
+
 from veriformer.spec.requirement import Kind, Requirement, Weight
 
 _FLOAT = (
@@ -56,10 +58,10 @@ def _contract(operation: str) -> Requirement:
 
 def _calls(operation: str) -> tuple[Requirement, ...]:
     """Return the requirements on any model, between calls."""
+    law = partial(_law, operation)
     return (
         _contract(operation),
-        _law(
-            operation,
+        law(
             "double",
             "In double precision the model can be called too, padded on either side, and gives finite results.",
             "range narrower than the dtype's",
@@ -67,59 +69,51 @@ def _calls(operation: str) -> tuple[Requirement, ...]:
             kind=Kind.CONTRACT,
             weight=Weight.FRAGILE,
         ),
-        _law(
-            operation,
+        law(
             "deterministic",
             "In evaluation mode equal calls give equal logits: dropout is off.",
             "randomness in evaluation",
             weight=Weight.WRONG,
         ),
-        _law(
-            operation,
+        law(
             "history",
             "A call leaves no trace: longer, shorter or other calls before it change nothing.",
             "state that outlives a call",
             weight=Weight.LEAK,
         ),
-        _law(
-            operation,
+        law(
             "mode",
             "A pass in training mode, forth and back, changes nothing of what evaluation mode gives after it.",
             "mode that is not switched back",
             weight=Weight.WRONG,
         ),
-        _law(
-            operation,
+        law(
             "batch",
             "Each row of a batch has the logits that it has alone.",
             "mixed batch elements",
             weight=Weight.LEAK,
         ),
-        _law(
-            operation,
+        law(
             "mask_of_ones",
             "A mask of ones is no mask.",
             "mask that hides real tokens",
             weight=Weight.WRONG,
         ),
-        _law(
-            operation,
+        law(
             "right_padding",
             "Padding behind a text changes nothing at its tokens.",
             "padding that is seen",
             precedents=("https://github.com/huggingface/transformers/issues/36293",),
             weight=Weight.LEAK,
         ),
-        _law(
-            operation,
+        law(
             "padding_content",
             "Which tokens stand where the mask is 0 changes nothing at real tokens, and what is given there is finite.",
             "padding that is seen",
             rests=("contract", "right_padding"),
             weight=Weight.LEAK,
         ),
-        _law(
-            operation,
+        law(
             "left_padding",
             "Padding in front of a text changes nothing at its tokens: positions are counted from the first real one.",
             "positions that count padding",
@@ -147,23 +141,21 @@ def _packing(operation: str) -> Requirement:
 
 def _causal(operation: str) -> tuple[Requirement, ...]:
     """Return the requirements on models that predict each token from those before it."""
+    law = partial(_law, operation)
     return (
-        _law(
-            operation,
+        law(
             "causality",
             "The logits at a position do not change with the tokens after it.",
             "a look ahead",
             weight=Weight.LEAK,
         ),
-        _law(
-            operation,
+        law(
             "prefix",
             "The logits of a prefix are those of the whole text, cut off.",
             "a look ahead",
             weight=Weight.LEAK,
         ),
-        _law(
-            operation,
+        law(
             "reach",
             "A token changes the logits at its own position; the gradient of the logits for the embeddings "
             "vanishes at every later token and at none of the tokens between the first it reaches and its own.",
@@ -178,9 +170,9 @@ def _causal(operation: str) -> tuple[Requirement, ...]:
 
 def _cached(operation: str) -> tuple[Requirement, ...]:
     """Return the requirements on models whose calls can go on from a cache."""
+    law = partial(_law, operation)
     return (
-        _law(
-            operation,
+        law(
             "cache_split",
             "Wherever a text is cut in two, its second part through the cache has the logits that it has in one call.",
             "cache that loses or shifts tokens",
@@ -191,16 +183,14 @@ def _cached(operation: str) -> tuple[Requirement, ...]:
             ),
             weight=Weight.WRONG,
         ),
-        _law(
-            operation,
+        law(
             "cache_steps",
             "Token by token through the cache, a text has the logits that it has in one call.",
             "cache that loses or shifts tokens",
             rests=("contract", "prefix"),
             weight=Weight.WRONG,
         ),
-        _law(
-            operation,
+        law(
             "cache_padding",
             "The same with padding in front of some rows, the mask as long as past and new tokens together.",
             "mask or positions ignored while decoding",
@@ -208,16 +198,14 @@ def _cached(operation: str) -> tuple[Requirement, ...]:
             precedents=("https://github.com/unslothai/unsloth/issues/3699",),
             weight=Weight.LEAK,
         ),
-        _law(
-            operation,
+        law(
             "cache_branch",
             "From a copy of a cache a text goes on as from the cache, whatever other text went on from that.",
             "cache that shares its memory",
             rests=("contract", "cache_split"),
             weight=Weight.LEAK,
         ),
-        _law(
-            operation,
+        law(
             "cache_reorder",
             "After the rows of a cache are put into another order, each goes on as the row that it came from.",
             "cache that is reordered in part",
@@ -229,17 +217,16 @@ def _cached(operation: str) -> tuple[Requirement, ...]:
 
 def _trained(operation: str) -> tuple[Requirement, ...]:
     """Return the requirements on the loss, its gradient and the parameters."""
+    law = partial(_law, operation)
     return (
-        _law(
-            operation,
+        law(
             "saved",
             "An instance that loads the saved state gives the same logits, and tied parameters stay tied.",
             "state that is not saved, or tied weights that part",
             precedents=("https://github.com/huggingface/accelerate/pull/1204",),
             weight=Weight.WRONG,
         ),
-        _law(
-            operation,
+        law(
             "slope",
             "The gradient of the loss, along any direction in the space of the parameters, is its rate of change.",
             "a path that carries no gradient",
@@ -250,16 +237,14 @@ def _trained(operation: str) -> tuple[Requirement, ...]:
             precedents=("https://github.com/paiml/entrenar/issues/314",),
             weight=Weight.WRONG,
         ),
-        _law(
-            operation,
+        law(
             "accumulation",
             "The gradient of the summed loss of a padded batch is the sum over its rows, each alone without padding.",
             "gradient through padding or between rows",
             rests=("contract", "right_padding"),
             weight=Weight.LEAK,
         ),
-        _law(
-            operation,
+        law(
             "loss",
             "The loss that the model gives for labels is the mean, over all that are not −100, of minus the "
             "log-probability in its own logits; a model of the next token shifts them by one.",
@@ -267,23 +252,20 @@ def _trained(operation: str) -> tuple[Requirement, ...]:
             precedents=("https://github.com/huggingface/transformers/pull/35438",),
             weight=Weight.WRONG,
         ),
-        _law(
-            operation,
+        law(
             "backends",
             "Every way of computing attention that the model offers gives the same logits, padded batches among them.",
             "one backend apart",
             weight=Weight.WRONG,
         ),
-        _law(
-            operation,
+        law(
             "checkpointing",
             "With gradient checkpointing the gradient in training mode is the same, dropout drawn from equal seeds.",
             "other dropout in the recomputation",
             precedents=("https://github.com/allenai/OLMo-core/pull/828",),
             weight=Weight.WRONG,
         ),
-        _law(
-            operation,
+        law(
             "half_loss",
             "In half precision the loss of every label is that of fp64 up to rounding.",
             "lost range or precision",
@@ -299,9 +281,9 @@ def _trained(operation: str) -> tuple[Requirement, ...]:
 
 def _sourced(operation: str) -> tuple[Requirement, ...]:
     """Return the requirements on the source of an encoder–decoder."""
+    law = partial(_law, operation)
     return (
-        _law(
-            operation,
+        law(
             "source_padding",
             "Padding around the source, on either side and of any content, changes nothing, in one call and through a "
             "cache.",
@@ -310,8 +292,7 @@ def _sourced(operation: str) -> tuple[Requirement, ...]:
             precedents=("https://github.com/huggingface/transformers/pull/8518",),
             weight=Weight.LEAK,
         ),
-        _law(
-            operation,
+        law(
             "source_reach",
             "Every token of the source changes the logits at every position.",
             "dead input",
@@ -323,9 +304,9 @@ def _sourced(operation: str) -> tuple[Requirement, ...]:
 
 def _generates(operation: str) -> tuple[Requirement, ...]:
     """Return the requirements on a model's own method ``generate``, against its own logits."""
+    law = partial(_law, operation)
     return (
-        _law(
-            operation,
+        law(
             "greedy",
             "The prompt comes first, unchanged; where chance is turned off every new token is the one of the largest "
             "logit that the model gives for the text before it.",
@@ -334,8 +315,7 @@ def _generates(operation: str) -> tuple[Requirement, ...]:
             rests=("contract", "prefix"),
             weight=Weight.WRONG,
         ),
-        _law(
-            operation,
+        law(
             "crop",
             "The same where the text is longer than the model sees: its last tokens count, as many as it does see.",
             "a crop that drops a token too many or too few",
@@ -343,8 +323,7 @@ def _generates(operation: str) -> tuple[Requirement, ...]:
             rests=("contract", "greedy"),
             weight=Weight.WRONG,
         ),
-        _law(
-            operation,
+        law(
             "sampled",
             "Tokens are drawn with the probabilities that the softmax of the logits, divided by the temperature, gives "
             "to the k largest.",
