@@ -17,7 +17,7 @@ STEPS = {f"{e.slug}:{s.slug}": s for e in equations() for s in e.steps}
 ERRATA = {f"{e.slug}:{x.slug}": x for e in equations() for x in e.errata}
 SAMPLED = {e.slug: e for e in equations() if e.sample is not None}
 COMPUTED = {slug: e for slug, e in SAMPLED.items() if e.formula is not None}
-# The other topics have the second routes of their formulas in tests of their own.
+# Formulas of the other topics that steps hold against something at few sizes only have second routes in their tests.
 TOPICS = ("veriformer.spec.attention.", "veriformer.spec.scores.")
 ROUTED = {slug: e for slug, e in COMPUTED.items() if e.formula.__module__.startswith(TOPICS)}
 

@@ -1,4 +1,4 @@
-"""Encodings, rotations and biases of positions by a second route and at their edges."""
+"""Encodings, rotations and biases of positions at their edges; encodings, slopes and buckets by a second route."""
 
 from itertools import product
 
@@ -10,13 +10,12 @@ from veriformer.spec.arithmetic import FORMATS, Exact, Float, RunningError
 from veriformer.spec.positions.alibi import alibi_bias, alibi_slopes
 from veriformer.spec.positions.angles import cosines_and_sines, frequencies
 from veriformer.spec.positions.costs_positions import position_costs
-from veriformer.spec.positions.learned import add_positions, add_positions_vjp
+from veriformer.spec.positions.learned import add_positions
 from veriformer.spec.positions.rope import rope
 from veriformer.spec.positions.sinusoidal_encoding import sinusoidal_encoding
 from veriformer.spec.positions.t5_bias import t5_bias, t5_bias_vjp
 from veriformer.spec.positions.t5_relative_position_bucket import edges, t5_relative_position_bucket
 from veriformer.spec.proofs.tower_arithmetic import entries
-from veriformer.spec.registry import select
 
 XP = Float()
 # Two computations with 300 bits agree when they are rounded to fp64.
@@ -47,17 +46,6 @@ def test_sinusoidal_encoding_by_two_routes(n, d, base):
 
 def test_an_encoding_of_no_positions_is_empty():
     assert sinusoidal_encoding(XP, 0, 6).shape == (0, 6)
-
-
-def test_encodings_move_by_one_matrix():
-    c, d, k = EXACT.context, 4, 3
-    table = sinusoidal_encoding(EXACT, 60, d).value
-    matrix = np.full((d, d), c.mpf(0), dtype=object)
-    for i in range(0, d, 2):
-        angle = k / c.power(10000, c.mpf(i) / d)
-        matrix[i, i] = matrix[i + 1, i + 1] = c.cos(angle)
-        matrix[i + 1, i], matrix[i, i + 1] = c.sin(angle), -c.sin(angle)
-    assert same(table[:-k] @ matrix, table[k:])
 
 
 def test_scaled_frequencies():
@@ -186,18 +174,6 @@ def test_a_bucket_collects_from_its_readers():
     assert (readers[0] == 4).all()
 
 
-def test_learned_rows_are_added():
-    x, table = RNG.normal(size=(2, 3, 4)), RNG.normal(size=(7, 4))
-    for positions in (np.arange(3), np.array([[6, 0, 1], [2, 2, 2]])):
-        assert (floats(add_positions(XP, XP.asarray(x), XP.asarray(table), positions)) == x + table[positions]).all()
-    g = RNG.normal(size=(2, 3, 4))
-    dx, dtable = add_positions_vjp(EXACT, EXACT.asarray(x), EXACT.asarray(table), positions, EXACT.asarray(g))
-    assert (floats(dx) == g).all()
-    assert same(dtable[6], EXACT.asarray(g).value[0, 0])
-    assert same(dtable[2], EXACT.asarray(g).value[1].sum(axis=0))
-    assert (floats(dtable)[3:6] == 0).all()
-
-
 class Counting(Float):
     """Float64 that counts the entries of what it computes, but for the frequencies."""
 
@@ -226,51 +202,3 @@ def test_operations_by_counting():
     assert counted(add_positions, x, np.ones((9, 8)), positions) == costs_of("learned", N=12, n=9, d=8)
     assert counted(t5_bias, np.ones((8, 3)), 2, 4) == costs_of("t5", N=8, H=3, n_q=2, n_k=4)
     assert counted(alibi_bias, 3, 2, 4) == costs_of("alibi", H=3, n_q=2, n_k=4)
-
-
-def sinusoidal_route(c, a):
-    return [[sinusoid(c, p, j, a["d_model"]) for j in range(a["d_model"])] for p in range(a["num_positions"])]
-
-
-def t5_route(c, a):
-    n, one_way = a["table"].shape[0], not a["bidirectional"]
-    far, reach = a["max_distance"], n if one_way else n // 2
-    out = np.zeros((a["table"].shape[1], a["n_q"], a["n_k"]))
-    for i, j in product(range(a["n_q"]), range(a["n_k"])):
-        r = j - (i + a["n_k"] - a["n_q"])
-        b = bucket_by_logarithm(max(-r, 0) if one_way else abs(r), reach, far) + (reach if r > 0 and not one_way else 0)
-        out[:, i, j] = a["table"][b]
-    return out
-
-
-ROUTES = {
-    "sinusoidal-encoding": sinusoidal_route,
-    "sinusoidal-shift": sinusoidal_route,
-    "alibi-slopes": lambda c, a: [c.power(2, -c.mpf(e)) for e in exponents(a["num_heads"])],
-    "alibi": lambda c, a: [
-        [[-c.power(2, -c.mpf(e)) * abs(i + a["n_k"] - a["n_q"] - j) for j in range(a["n_k"])] for i in range(a["n_q"])]
-        for e in exponents(a["num_heads"])
-    ],
-    "t5-bias": t5_route,
-    "learned-positions": lambda c, a: EXACT.asarray(a["x"]).value + EXACT.asarray(a["table"]).value[a["positions"]],
-}
-
-
-def exponents(heads):
-    if heads & (heads - 1) == 0:
-        return [8 * (h + 1) / heads for h in range(heads)]
-    below = 1 << heads.bit_length() - 1
-    return exponents(below) + exponents(2 * below)[::2][: heads - below]
-
-
-@pytest.mark.whole
-@pytest.mark.parametrize("slug", ROUTES)
-def test_formula_by_two_routes(slug):
-    (equation,), rng = select(slug), np.random.default_rng(3)
-    for _ in range(8):
-        arguments = equation.sample(rng)
-        lifted = {
-            name: EXACT.asarray(x) if isinstance(x, np.ndarray) and x.dtype.kind == "f" else x
-            for name, x in arguments.items()
-        }
-        assert same(equation.formula(EXACT, **lifted), ROUTES[slug](EXACT.context, arguments))

@@ -1,113 +1,38 @@
-"""RoPE by a second route, at its edges, and what its bounds tell apart."""
+"""RoPE at its edges, and what its bounds tell apart."""
 
 import numpy as np
 import pytest
 
 from veriformer.spec.arithmetic import FORMATS, Exact, Float, RunningError
 from veriformer.spec.positions.angles import cosines_and_sines
-from veriformer.spec.positions.rope import rope, rope_vjp
+from veriformer.spec.positions.rope import rope
 from veriformer.spec.proofs.tower_arithmetic import entries
-from veriformer.spec.registry import select
 
 XP = Float()
 # Two computations with 300 bits agree when they are rounded to fp64.
 EXACT = Exact(300)
-C = EXACT.context
 RNG = np.random.default_rng(0)
-PAIRINGS = pytest.mark.parametrize("pairing", ["interleaved", "half"])
-SCALINGS = pytest.mark.parametrize("scaling", [None, ("linear", 3.0), ("ntk", 3.0)], ids=str)
 
 
 def floats(x):
     return np.array([float(e) for e in entries(x)]).reshape(np.shape(getattr(x, "value", x)))
 
 
-def angle(m, i, d, base=10000, scaling=None):
-    if scaling and scaling[0] == "linear":
-        m = C.mpf(m) / C.mpf(scaling[1])
-    if scaling and scaling[0] == "ntk":
-        base = C.mpf(base) * C.power(C.mpf(scaling[1]), C.mpf(d) / (d - 2))
-    return C.mpf(m) / C.power(base, C.mpf(2 * i) / d)
-
-
-def row_route(x, m, pairing, base=10000, scaling=None):
-    """Rotate a row, as complex numbers times e^{i angle}."""
-    d = len(x)
-    out = [None] * d
-    for i in range(d // 2):
-        a, b = (2 * i, 2 * i + 1) if pairing == "interleaved" else (i, i + d // 2)
-        z = C.mpc(x[a], x[b]) * C.expj(angle(m, i, d, base, scaling))
-        out[a], out[b] = z.real, z.imag
-    return out
-
-
-def route(x, positions, pairing="interleaved", **options):
-    flat = np.broadcast_to(positions, x.shape[:-1]).ravel().tolist()
-    rows = [row_route(row, m, pairing, **options) for row, m in zip(x.reshape(-1, x.shape[-1]), flat, strict=True)]
-    return [[float(e) for e in row] for row in rows]
-
-
 def as_rows(y):
     return floats(y).reshape(-1, y.shape[-1]).tolist()
 
 
-@PAIRINGS
-@SCALINGS
-@pytest.mark.parametrize("d", [2, 4, 6, 10])
-def test_rope_by_two_routes(pairing, scaling, d):
-    if scaling and scaling[0] == "ntk" and d == 2:
-        scaling = None
-    x, positions = RNG.normal(size=(2, 4, d)), np.array([0, 7, -3, 100000])
-    ours = rope(EXACT, EXACT.asarray(x), positions, base=500.0, pairing=pairing, scaling=scaling)
-    assert as_rows(ours) == route(x, positions, pairing, base=500, scaling=scaling)
-
-
 @pytest.mark.parametrize("shape", [(3,), (2, 1, 3), (1, 4, 1), (2, 4, 3), (1, 1, 1)])
 def test_positions_align_with_all_axes_but_the_last(shape):
-    x, positions = RNG.normal(size=(2, 4, 3, 6)), RNG.integers(-9, 99, size=shape)
-    assert as_rows(rope(EXACT, EXACT.asarray(x), positions)) == route(x, positions)
-
-
-def test_positions_may_be_fractional_unsorted_and_repeated():
-    x, positions = RNG.normal(size=(5, 4)), np.array([2.5, -0.125, 2.5, 0.0, 1e5])
-    assert as_rows(rope(EXACT, EXACT.asarray(x), positions)) == route(x, positions)
-    assert as_rows(rope(EXACT, EXACT.asarray(x), EXACT.asarray(positions))) == route(x, positions)
-
-
-@pytest.mark.parametrize("slug", ["rope", "rope-relative-position", "rope-scaling"])
-def test_sampled_arguments_by_two_routes(slug):
-    (equation,), rng = select(slug), np.random.default_rng(5)
-    for _ in range(6):
-        arguments = equation.sample(rng)
-        x = arguments.pop("x")
-        assert as_rows(equation.formula(EXACT, EXACT.asarray(x), **arguments)) == route(x, **arguments)
+    x, positions = EXACT.asarray(RNG.normal(size=(2, 4, 3, 6))), RNG.integers(-9, 99, size=shape)
+    every = np.broadcast_to(positions, x.shape[:-1])
+    assert as_rows(rope(EXACT, x, positions)) == as_rows(rope(EXACT, x, every))
+    assert as_rows(rope(EXACT, x, EXACT.asarray(positions.astype(float)))) == as_rows(rope(EXACT, x, every))
 
 
 def test_one_pair_has_nothing_to_scale_by_ntk():
     x = EXACT.asarray(RNG.normal(size=(3, 2)))
     assert as_rows(rope(EXACT, x, np.arange(3), scaling=("ntk", 8.0))) == as_rows(rope(EXACT, x, np.arange(3)))
-
-
-@PAIRINGS
-@SCALINGS
-def test_vjp_is_the_derivative(pairing, scaling):
-    # rope is linear in x, so that differences of any size are its derivative.
-    x, g, options = RNG.normal(size=(2, 3, 6)), RNG.normal(size=(2, 3, 6)), {"pairing": pairing, "scaling": scaling}
-    positions = np.array([[0, 5, -2], [1, 1, 70000]])
-    dx = rope_vjp(EXACT, EXACT.asarray(x), positions, EXACT.asarray(g), **options)
-    cotangent, start = EXACT.asarray(g).value, rope(EXACT, EXACT.asarray(x), positions, **options).value
-    for place in np.ndindex(*x.shape):
-        moved = EXACT.asarray(x).value.copy()
-        moved[place] += 1
-        change = rope(EXACT, EXACT.asarray(moved), positions, **options).value - start
-        assert float((cotangent * change).sum()) == float(dx.value[place])
-
-
-@PAIRINGS
-def test_vjp_turns_back(pairing):
-    x, positions = EXACT.asarray(RNG.normal(size=(4, 6))), np.array([1, 20, 300, 4000])
-    y = rope(EXACT, x, positions, pairing=pairing)
-    assert (floats(rope_vjp(EXACT, x, positions, y, pairing=pairing)) == floats(x)).all()
 
 
 def test_unknown_pairing_is_refused():
@@ -135,7 +60,8 @@ POSITIONS = np.array([0, 1, 2, 255, 257, 4095, 30001, 100000])
 
 @pytest.mark.parametrize(("name", "dtype"), [("fp32", np.float32), ("fp16", np.float16)])
 def test_bounds_admit_angles_in_single_precision(name, dtype):
-    x = RNG.normal(size=(50, len(POSITIONS), 16)).astype(dtype)
+    # So many rows that some of them come as near to the bound as the rounding of cosines and sines has it.
+    x = np.random.default_rng(1).normal(size=(500, len(POSITIONS), 16)).astype(dtype)
     xp = RunningError(FORMATS[name])
     exact, bound = xp.judgeable(rope(xp, xp.asarray(x.astype(np.float64)), POSITIONS))
     got = as_commonly_computed(x, POSITIONS, dtype).astype(np.float64)
