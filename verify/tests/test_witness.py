@@ -415,6 +415,20 @@ def test_a_nucleus_that_is_off_at_a_p_of_0_is_as_published() -> None:
     assert {one.weight for one in found} == {Weight.WEAKNESS}
 
 
+def emptied(logits: torch.Tensor, p: float) -> torch.Tensor:
+    """Keep nothing at p = 0, where the published filter keeps everything."""
+    return torch.full_like(logits, -torch.inf) if p == 0 else nucleus(logits, p)
+
+
+@pytest.mark.whole
+def test_a_filter_that_drops_what_another_one_keeps_fails_otherwise() -> None:
+    target = SimpleNamespace(top_p_filter=emptied, CLAIMS={"conventions": {"choice.ties": "unspecified"}})
+    found = told(check(target, only=["top_p_filter"], profile="quick", dtype=["fp32"]))
+    assert [(one.weight, one.when) for one in found if one.weight is not Weight.WEAKNESS] == [
+        (Weight.FRAGILE, "with a p of 0")
+    ]
+
+
 def clamped(grads: Any, max_norm: float, *, most: float = 1.0) -> Any:
     norm = torch.stack([torch.linalg.vector_norm(g) for g in grads]).norm()
     factor = max_norm / norm.clamp(min=max_norm) * most

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
@@ -39,12 +39,14 @@ class Signature:
     """Kind of failure.
 
     kind: its class. about: the exception, the quantity that is wrong or the property that is missing, with every number
-    taken out. gradients: the arguments whose gradients the quantity is made of.
+    taken out. gradients: the arguments whose gradients the quantity is made of. drops: whether an entry is dropped that
+    is to stay, of operations that drop entries.
     """
 
     kind: Failing
     about: str
     gradients: tuple[str, ...] = ()
+    drops: bool = field(default=False, compare=False)
 
     @property
     def lost(self) -> bool:
@@ -64,7 +66,8 @@ def signature(violation: Violation, operation: str) -> Signature:
     values = ~np.isnan(observed) if operation in _DROPPING else np.isfinite(observed)
     lost = bool((~values & np.isfinite(exact)).any())
     kind = Failing.NOT_FINITE if lost else Failing.GRADIENT if gradients else Failing.VALUE
-    return Signature(kind, shortened(violation.about), gradients)
+    drops = operation in _DROPPING and bool((np.isneginf(observed) & np.isfinite(exact)).any())
+    return Signature(kind, shortened(violation.about), gradients, drops)
 
 
 def _gradients(violation: Violation) -> tuple[str, ...]:

@@ -118,9 +118,12 @@ def _witness_of(example: Example, witnesses: Sequence[tuple[str, Target]]) -> st
 
 
 def _likewise(example: Example, other: Example) -> bool:
-    """Return whether another implementation fails in the same kind and is about as far off."""
+    """Return whether another implementation fails in the same kind and is about as far off.
+
+    An entry that is dropped and is to stay is as far off as one that stays and is to be dropped, and is not the same.
+    """
     one, two = example.signature, other.signature
-    if one is None or two is None:
+    if one is None or two is None or one.drops != two.drops:
         return False
     return (one.lost and two.lost) or (one.kind is two.kind and example.off <= APART * other.off)
 
