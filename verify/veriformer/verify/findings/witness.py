@@ -15,9 +15,6 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-import torch
-from torch import Tensor
-
 from veriformer.verify.contract import dtypes
 from veriformer.verify.contract.signatures import POSITIONAL
 from veriformer.verify.findings.calls import APART, RECORDS
@@ -25,7 +22,7 @@ from veriformer.verify.findings.causes import Cause
 from veriformer.verify.findings.compositions import compositions
 from veriformer.verify.findings.evidence import Example
 from veriformer.verify.findings.survey import again
-from veriformer.verify.judging.arithmetic import TorchArithmetic
+from veriformer.verify.judging.arithmetic import TorchArithmetic, dtype_of
 from veriformer.verify.judging.op_info import Formula, OpInfo
 from veriformer.verify.targets.loading import load
 from veriformer.verify.targets.target import Target
@@ -175,17 +172,9 @@ def _stepwise(record: OpInfo, formula: Formula, target: Target, *, rsqrt: bool) 
     constants = target.domain(record.name).constants
 
     def call(**arguments: Any) -> Any:
-        floating = [x for x in arguments.values() if isinstance(x, Tensor) and x.is_floating_point()]
-        dtype = floating[0].dtype if floating else torch.get_default_dtype()  # tables are made without tensors
-        xp = TorchArithmetic(dtype, rsqrt=rsqrt)
-        given = {name: _lifted(value, xp) for name, value in arguments.items()}
-        (value,) = formula(xp, {**constants, **given, **record.convention_kwargs(target.claims)})
-        return value.value
+        xp = TorchArithmetic(dtype_of(arguments), rsqrt=rsqrt)
+        conventions = record.convention_kwargs(target.claims)
+        (value,) = formula(xp, {**constants, **xp.lift(arguments), **conventions})
+        return value.tensor
 
     return call
-
-
-def _lifted(value: Any, xp: TorchArithmetic) -> Any:
-    if isinstance(value, Tensor):
-        return xp.asarray(value) if value.is_floating_point() else value.numpy()
-    return value

@@ -15,8 +15,33 @@ import torch
 from torch import Tensor
 
 from veriformer.spec.arithmetic import Float, RunningError
-from veriformer.spec.arithmetic.vocabulary import Arithmetic, Array, Axis
+from veriformer.spec.arithmetic.vocabulary import Arithmetic, Array, Axis, Raw
 from veriformer.verify.contract import dtypes
+
+
+class TensorArray(Array):
+    """Array of `TorchArithmetic`, carried by `tensor`; `value` are its numbers, for questions about exact inputs."""
+
+    __slots__ = ("tensor",)
+
+    def __init__(self, xp: TorchArithmetic, tensor: Tensor) -> None:
+        self.xp = xp
+        self.tensor = tensor
+
+    @property
+    def value(self) -> Raw:  # type: ignore[override]
+        """The numbers in float64, which holds every value of the four dtypes exactly."""
+        return self.tensor.detach().to("cpu", torch.float64).numpy()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of the axes."""
+        return tuple(self.tensor.shape)
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self.tensor.ndim
 
 
 def _over(axis: Axis, x: Tensor) -> tuple[int, ...]:
@@ -67,34 +92,46 @@ class TorchArithmetic(Arithmetic):
     def __repr__(self) -> str:
         return f"TorchArithmetic({self.dtype})"
 
+    def lift(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Convert the arguments of a call: floating tensors into this arithmetic, masks and ids into NumPy arrays."""
+        return {name: self._lifted(value) if isinstance(value, Tensor) else value for name, value in arguments.items()}
+
+    def _lifted(self, value: Tensor) -> Any:
+        return self.asarray(value) if value.is_floating_point() else value.numpy()
+
     def asarray(self, x: Any) -> Any:
         """Take a number, an array of numbers or a tensor; arrays of this arithmetic pass unchanged."""
         if isinstance(x, Array):
             return x
-        value: Any = torch.as_tensor(np.asarray(x, dtype=np.float64)) if not isinstance(x, Tensor) else x
-        return Array(self, value.to(self.dtype))
+        value: Tensor = torch.as_tensor(np.asarray(x, dtype=np.float64)) if not isinstance(x, Tensor) else x
+        return TensorArray(self, value.to(self.dtype))
 
     def apply(self, operation: str, /, *operands: Any, **options: Any) -> Any:
         """Carry out a computing operation of the vocabulary, given by name."""
-        values: list[Any] = [self.asarray(x).value for x in operands]
-        value: Any = _FUNCTIONS[operation](*values, **options)
+        values: list[Tensor] = [self.asarray(x).tensor for x in operands]
+        value = _FUNCTIONS[operation](*values, **options)
         if self.rsqrt and operation == "sqrt":
             self._roots.append((value, values[0]))
         if self.rsqrt and operation == "divide" and operands[0] == 1:
             value = next((torch.rsqrt(x) for root, x in self._roots if root is values[1]), value)
-        return Array(self, value)
+        return TensorArray(self, value)
 
     def rearrange(self, move: Callable[..., Any], /, *arrays: Any) -> Any:
         """Apply `move`, which only copies and places entries: to their indices, by which they are then gathered."""
-        parts: list[Any] = [self.asarray(x).value for x in arrays]
+        parts: list[Tensor] = [self.asarray(x).tensor for x in arrays]
         ends = np.cumsum([0, *(part.numel() for part in parts)])
         places = [
             np.arange(start, end).reshape(part.shape)
             for start, end, part in zip(ends[:-1], ends[1:], parts, strict=True)
         ]
         index = torch.as_tensor(np.array(move(*places), dtype=np.int64))
-        value: Any = torch.cat([part.reshape(-1) for part in parts])[index]
-        return Array(self, value)
+        return TensorArray(self, torch.cat([part.reshape(-1) for part in parts])[index])
+
+
+def dtype_of(arguments: Mapping[str, Any]) -> torch.dtype:
+    """Return the dtype of the first floating tensor of a call; the default one for tables, made without tensors."""
+    floating = (x.dtype for x in arguments.values() if isinstance(x, Tensor) and x.is_floating_point())
+    return next(floating, torch.get_default_dtype())
 
 
 @functools.cache

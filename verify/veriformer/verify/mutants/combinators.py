@@ -1,8 +1,8 @@
 """The one language in which wrong implementations are written: a fault takes a right operation and returns a wrong one.
 
 Mutants, the tables of faults that tests need, and sabotage are made of these. Where the fault lies inside the
-computation, ``replaced_by`` puts another computation in its place, mostly one by stages with one stage exchanged
-(``staged_reference``).
+computation, ``replaced_by`` puts another computation in its place: the formula with an edited text (``formulas``), or
+one by stages with one stage exchanged (``staged_reference``).
 """
 
 from __future__ import annotations
@@ -143,7 +143,8 @@ def faulty(name: str, fault: Fault) -> Operation:
 def both(one: Fault, two: Fault) -> Fault | None:
     """Two faults together; None for two computations of which each would take the other's place.
 
-    Of two computations by stages, which exchange different stages, the stages of both; else one around the other.
+    Of two computations by one formula, the edits of both; of two by stages, which exchange different stages, the stages
+    of both; else one around the other.
     """
     if not isinstance(two, Replaced):
         return lambda op: two(one(op))
@@ -151,6 +152,9 @@ def both(one: Fault, two: Fault) -> Fault | None:
         return lambda op: one(two(op))
     if not is_dataclass(one.kernel) or type(one.kernel) is not type(two.kernel):
         return None
+    if hasattr(one.kernel, "joined"):
+        joined = one.kernel.joined(two.kernel)
+        return None if joined is None else Replaced(joined)
     mine, theirs = _exchanged(one.kernel), _exchanged(two.kernel)
     if not mine or not theirs or mine.keys() & theirs.keys():
         return None

@@ -8,9 +8,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from veriformer.verify.mutants.correct_variants.scores import DIVIDED_FIRST
+from veriformer.verify.mutants.formulas import FormulaKernel
 from veriformer.verify.mutants.records import Variant
-from veriformer.verify.mutants.staged_reference.calibration import CalibrationError
-from veriformer.verify.mutants.staged_reference.scores import CrossEntropy, maximum, widen
+from veriformer.verify.mutants.staged_reference.scores import maximum, widen
 
 _LOG2E = math.log2(math.e)
 
@@ -76,16 +77,6 @@ def _by_functional(logits: Tensor, labels: Tensor, *, ignore_index: int) -> Tens
     return (F.cross_entropy(rows[kept], y[kept], reduction="sum") / kept.sum().clamp(min=1)).to(logits.dtype)
 
 
-def _weighted(logits: Tensor, labels: Tensor, *, ignore_index: int) -> Tensor:
-    """Each loss times its share of the mean."""
-    loss, counted = CrossEntropy().tokens(logits, labels, ignore_index, 0.0)
-    return (loss * (counted.to(loss.dtype) / counted.sum().clamp(min=1))).sum().to(logits.dtype)
-
-
-def _masked_base(logits: Tensor, labels: Tensor, *, ignore_index: int) -> Tensor:
-    return CrossEntropy()(logits, labels, ignore_index, 0.0, "mean")
-
-
 VARIANTS: tuple[Variant, ...] = (
     Variant(identifier="smooth-labels-lerp", title="Between one-hot and uniform", kernels={"smooth_labels": _blended}),
     Variant(identifier="smooth-labels-added", title="One share for all, 1 − α more", kernels={"smooth_labels": _added}),
@@ -106,8 +97,8 @@ VARIANTS: tuple[Variant, ...] = (
     ),
     Variant(
         identifier="calibration-base",
-        title="The base of the mutants: bin by bin, by means",
-        kernels={"expected_calibration_error": CalibrationError()},
+        title="The base of the mutants",
+        kernels={"expected_calibration_error": FormulaKernel("expected_calibration_error")},
     ),
     Variant(
         identifier="calibration-histogram",
@@ -124,6 +115,14 @@ VARIANTS: tuple[Variant, ...] = (
         title="PyTorch's cross entropy on the masked rows alone",
         kernels={"masked_lm_loss": _by_functional},
     ),
-    Variant(identifier="masked-lm-weighted", title="Losses times their share", kernels={"masked_lm_loss": _weighted}),
-    Variant(identifier="masked-lm-base", title="The base of the mutants", kernels={"masked_lm_loss": _masked_base}),
+    Variant(
+        identifier="masked-lm-weighted",
+        title="Losses times their share",
+        kernels={"masked_lm_loss": FormulaKernel("masked_lm_loss", (DIVIDED_FIRST,))},
+    ),
+    Variant(
+        identifier="masked-lm-base",
+        title="The base of the mutants",
+        kernels={"masked_lm_loss": FormulaKernel("masked_lm_loss")},
+    ),
 )

@@ -8,33 +8,22 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from veriformer.verify.mutants.faults.layers import ONE_PASS
+from veriformer.verify.mutants.formulas import FormulaKernel
 from veriformer.verify.mutants.records import Variant
 from veriformer.verify.mutants.staged_reference.attention import causal
-from veriformer.verify.mutants.staged_reference.layers import Clip, LayerNorm, Norm, RmsNorm, power_of_two
 from veriformer.verify.mutants.staged_reference.scores import widen
 
-
-def _rsqrt(moment: Tensor, eps: float, d: int) -> Tensor:
-    return torch.rsqrt(moment + eps)
-
-
-def _welford(x: Tensor, mean: Tensor) -> Tensor:
-    """The sum of squares about a mean that is carried along, one feature at a time."""
-    m, squares = torch.zeros_like(x[..., :1]), torch.zeros_like(x[..., :1])
-    for count, feature in enumerate(torch.split(x, 1, -1), start=1):
-        old = feature - m
-        m = m + old / count
-        squares = squares + old * (feature - m)
-    return squares / x.shape[-1]
-
-
-def _one_pass(x: Tensor, mean: Tensor) -> Tensor:
-    return x.square().mean(-1, keepdim=True) - mean.square()
-
-
-def _widest_layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
-    gain, shift = (None if t is None else t.double() for t in (weight, bias))
-    return LayerNorm()(x.double(), gain, shift, eps).to(x.dtype)
+_WELFORD = (
+    "    r = 1 / xp.sqrt(_mean(xp, centred * centred) + eps)",
+    "    m, squares = x[..., :1], 0 * x[..., :1]\n"
+    "    for count in range(1, x.shape[-1]):\n"
+    "        feature, before = x[..., count : count + 1], m\n"
+    "        m = m + (feature - m) / (count + 1)\n"
+    "        squares = squares + (feature - before) * (feature - m)\n"
+    "    r = 1 / xp.sqrt(squares / x.shape[-1] + eps)",
+)
+"""Edit of layer normalisation: the sum of squares about a mean that is carried along, one feature at a time."""
 
 
 def _library_rms_norm(x: Tensor, weight: Tensor | None, eps: float) -> Tensor:
@@ -48,14 +37,22 @@ def _by_length(x: Tensor, weight: Tensor | None, eps: float) -> Tensor:
     return (y if weight is None else y * widen(weight)).to(x.dtype)
 
 
-def _norm_of_norms(grads: list[Tensor]) -> Norm:
-    """Each gradient's norm first, then the norm of those."""
+def _clipped_by_norm_of_norms(grads: list[Tensor], c: float) -> tuple[list[Tensor], Tensor]:
+    """Each gradient's norm first, then the norm r s of those, with a power of two s against overflow."""
     dtype = torch.float64 if any(g.dtype == torch.float64 for g in grads) else torch.float32
     wide = [g.to(dtype) for g in grads if g.numel()]
     if not wide:
-        return torch.zeros((), dtype=dtype), 1.0
-    s = power_of_two(max(float(g.abs().max()) for g in wide))
-    return torch.linalg.vector_norm(torch.stack(torch._foreach_norm([g / s for g in wide]))), s
+        return grads, torch.zeros((), dtype=dtype)
+    s = _power_of_two(max(float(g.abs().max()) for g in wide))
+    r = torch.linalg.vector_norm(torch.stack(torch._foreach_norm([g / s for g in wide])))
+    if float(r) * s <= c:
+        return grads, r * s
+    return [(g.to(dtype) / s * (c / r)).to(g.dtype) for g in grads], r * s
+
+
+def _power_of_two(x: float) -> float:
+    """Return the largest power of two not above x; 1 for 0 and for what is not finite."""
+    return math.ldexp(1.0, math.frexp(x)[1] - 1) if 0 < x < math.inf else 1.0
 
 
 def _lower_triangle(n_q: int, n_k: int, window: int | None) -> Tensor:
@@ -72,26 +69,32 @@ VARIANTS: tuple[Variant, ...] = (
     Variant(
         identifier="layers-base",
         title="The bases of the mutants",
-        kernels={"layer_norm": LayerNorm(), "rms_norm": RmsNorm(), "clip_grad_norm": Clip(), "causal_mask": causal},
+        kernels={
+            "layer_norm": FormulaKernel("layer_norm"),
+            "rms_norm": FormulaKernel("rms_norm"),
+            "causal_mask": causal,
+        },
     ),
     Variant(
         identifier="norms-rsqrt",
         title="Norms by the reciprocal square root",
-        kernels={"layer_norm": LayerNorm(inverse=_rsqrt), "rms_norm": RmsNorm(inverse=_rsqrt)},
+        kernels={name: FormulaKernel(name, rsqrt=True) for name in ("layer_norm", "rms_norm")},
     ),
     Variant(
         identifier="layer-norm-welford",
         title="Layer norm with Welford's variance",
-        kernels={"layer_norm": LayerNorm(variance=_welford)},
+        kernels={"layer_norm": FormulaKernel("layer_norm", (_WELFORD,))},
     ),
     Variant(
-        identifier="layer-norm-fp64", title="Layer norm in fp64 throughout", kernels={"layer_norm": _widest_layer_norm}
+        identifier="layer-norm-fp64",
+        title="Layer norm in fp64 throughout",
+        kernels={"layer_norm": FormulaKernel("layer_norm", dtype=torch.float64)},
     ),
     Variant(
         identifier="layer-norm-one-pass",
         title="The variance is E[x²] − E[x]², and the implementation says so",
         link="https://github.com/camlab-ethz/poseidon/issues/6",
-        kernels={"layer_norm": LayerNorm(variance=_one_pass)},
+        kernels={"layer_norm": FormulaKernel("layer_norm", (ONE_PASS,))},
         claims={"conventions": {"layer_norm.variance": "one-pass"}},
     ),
     Variant(identifier="rms-norm-library", title="PyTorch's RMS norm", kernels={"rms_norm": _library_rms_norm}),
@@ -101,12 +104,7 @@ VARIANTS: tuple[Variant, ...] = (
     Variant(
         identifier="clip-norm-of-norms",
         title="The global norm as the norm of the gradients' norms",
-        kernels={
-            "clip_grad_norm": Clip(
-                norms=lambda grads: [_norm_of_norms(grads)] * len(grads),
-                total=_norm_of_norms,
-            )
-        },
+        kernels={"clip_grad_norm": _clipped_by_norm_of_norms},
     ),
     Variant(
         identifier="causal-mask-tril", title="The causal mask by triangles", kernels={"causal_mask": _lower_triangle}

@@ -7,19 +7,14 @@ import math
 import torch
 from torch import Tensor
 
+from veriformer.verify.mutants.faults.scores import NAN_OF_NOTHING
+from veriformer.verify.mutants.formulas import FormulaKernel
 from veriformer.verify.mutants.records import Variant
-from veriformer.verify.mutants.staged_reference.scores import (
-    CrossEntropy,
-    LogSumExp,
-    Perplexity,
-    Softmax,
-    log_softmax,
-    maximum,
-    reduced,
-    widen,
-)
+from veriformer.verify.mutants.staged_reference.scores import maximum, reduced, widen
 
 _LOG2E = math.log2(math.e)
+
+_CROSS_ENTROPY = FormulaKernel("cross_entropy")
 
 
 def _through_exp2(z: Tensor, dim: int) -> Tensor:
@@ -67,14 +62,10 @@ def _running_logsumexp(z: Tensor, dim: int) -> Tensor:
     return _by_running_sum(z, dim).to(z.dtype)
 
 
-def _widest_softmax(z: Tensor, dim: int) -> Tensor:
-    return Softmax()(z.double(), dim).to(z.dtype)
-
-
 def _gathered(logits: Tensor, target: Tensor, ignore_index: int, alpha: float, reduction: str) -> Tensor:
     """Hit and uniform part apart, without an explicit target distribution."""
     if target.is_floating_point():
-        return CrossEntropy()(logits, target, ignore_index, alpha, reduction)
+        return _CROSS_ENTROPY(logits, target, ignore_index, alpha, reduction)
     counted = target != ignore_index
     log_p = torch.log_softmax(widen(logits).masked_fill(~counted[..., None], 0), -1)
     loss = -log_p.gather(-1, target.masked_fill(~counted, 0)[..., None]).squeeze(-1)
@@ -86,7 +77,7 @@ def _gathered(logits: Tensor, target: Tensor, ignore_index: int, alpha: float, r
 def _less_the_score(logits: Tensor, target: Tensor, ignore_index: int, alpha: float, reduction: str) -> Tensor:
     """log Σ e^z − z_t, whose gradient is e^{z − log Σ e^z}."""
     if target.is_floating_point():
-        return CrossEntropy()(logits, target, ignore_index, alpha, reduction)
+        return _CROSS_ENTROPY(logits, target, ignore_index, alpha, reduction)
     counted = target != ignore_index
     z = widen(logits).masked_fill(~counted[..., None], 0)
     score = z.gather(-1, target.masked_fill(~counted, 0)[..., None]).squeeze(-1)
@@ -102,20 +93,14 @@ _CHUNK = 2
 def _in_chunks(logits: Tensor, target: Tensor, ignore_index: int, alpha: float, reduction: str) -> Tensor:
     """A few tokens at a time, so that no more than their logits are live."""
     if target.is_floating_point() or not target.numel():
-        return CrossEntropy()(logits, target, ignore_index, alpha, reduction)
-    rows = torch.split(logits.reshape(-1, logits.shape[-1]), _CHUNK), torch.split(target.reshape(-1), _CHUNK)
-    parts = [CrossEntropy().tokens(z, y, ignore_index, alpha) for z, y in zip(*rows, strict=True)]
-    loss, counted = (torch.cat(part).reshape(target.shape) for part in zip(*parts, strict=True))
-    return reduced(loss, counted, reduction).to(logits.dtype)
+        return _CROSS_ENTROPY(logits, target, ignore_index, alpha, reduction)
+    rows = torch.split(widen(logits).reshape(-1, logits.shape[-1]), _CHUNK), torch.split(target.reshape(-1), _CHUNK)
+    parts = [_CROSS_ENTROPY(z, y, ignore_index, alpha, "none") for z, y in zip(*rows, strict=True)]
+    return reduced(torch.cat(parts).reshape(target.shape), target != ignore_index, reduction).to(logits.dtype)
 
 
-def _nan_without_target(loss: Tensor, counted: Tensor, reduction: str) -> Tensor:
-    return loss.sum() / counted.sum() if reduction == "mean" else reduced(loss, counted, reduction)
-
-
-def _product_of_powers(loss: Tensor, counted: Tensor) -> Tensor:
-    return (loss / counted.sum().clamp(min=1)).sum()
-
+DIVIDED_FIRST = ("xp.sum(loss) / _divisor(counted, reduction)", "xp.sum(loss / _divisor(counted, reduction))")
+"""Edit of the cross entropy that takes each loss's share of the mean."""
 
 VARIANTS: tuple[Variant, ...] = (
     Variant(identifier="softmax-exp2", title="Softmax through powers of two", kernels={"softmax": _through_exp2}),
@@ -129,17 +114,16 @@ VARIANTS: tuple[Variant, ...] = (
     ),
     Variant(identifier="softmax-logsumexp", title="Softmax as exp(z − lse)", kernels={"softmax": _through_logsumexp}),
     Variant(identifier="softmax-reciprocal", title="Softmax by a reciprocal", kernels={"softmax": _by_reciprocal}),
-    Variant(identifier="softmax-fp64", title="Softmax in fp64 throughout", kernels={"softmax": _widest_softmax}),
+    Variant(
+        identifier="softmax-fp64",
+        title="Softmax in fp64 throughout",
+        kernels={"softmax": FormulaKernel("softmax", dtype=torch.float64)},
+    ),
     Variant(identifier="logsumexp-running", title="Log-sum-exp in one pass", kernels={"logsumexp": _running_logsumexp}),
     Variant(
         identifier="scores-base",
         title="The bases of the mutants",
-        kernels={
-            "softmax": Softmax(),
-            "logsumexp": LogSumExp(),
-            "cross_entropy": CrossEntropy(),
-            "perplexity": Perplexity(),
-        },
+        kernels={name: FormulaKernel(name) for name in ("softmax", "logsumexp", "cross_entropy", "perplexity")},
     ),
     Variant(
         identifier="cross-entropy-gathered",
@@ -160,18 +144,29 @@ VARIANTS: tuple[Variant, ...] = (
         identifier="cross-entropy-log-softmax-twice",
         title="Log-softmax is applied twice, which changes nothing: it is idempotent",
         link="https://github.com/bhanML/Co-teaching/issues/4",
-        kernels={"cross_entropy": CrossEntropy(log_softmax=lambda z: log_softmax(log_softmax(z)))},
+        kernels={
+            "cross_entropy": FormulaKernel(
+                "cross_entropy",
+                (
+                    (
+                        "    return shifted - xp.log(",
+                        "    shifted = shifted - xp.log(xp.sum(xp.exp(shifted), axis=-1, keepdims=True))\n"
+                        "    return shifted - xp.log(",
+                    ),
+                ),
+            )
+        },
     ),
     Variant(
         identifier="cross-entropy-nan-without-target",
         title="The mean over no target is NaN, and the implementation says so",
         link="https://github.com/pytorch/pytorch/issues/116349",
-        kernels={"cross_entropy": CrossEntropy(reduced=_nan_without_target)},
+        kernels={"cross_entropy": FormulaKernel("cross_entropy", (NAN_OF_NOTHING,))},
         claims={"conventions": {"cross_entropy.no_target": "nan"}},
     ),
     Variant(
         identifier="perplexity-divided-first",
         title="Each token's loss is divided by the count before they are summed",
-        kernels={"perplexity": Perplexity(mean=_product_of_powers)},
+        kernels={"perplexity": FormulaKernel("perplexity", (DIVIDED_FIRST,))},
     ),
 )

@@ -2,54 +2,37 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
-
-from veriformer.verify.mutants.combinators import Fault, replaced_by
-from veriformer.verify.mutants.staged_reference.calibration import CalibrationError
-from veriformer.verify.mutants.staged_reference.scores import CrossEntropy, widen
-
-
-def _whole_mass(target: Tensor, num_classes: int, alpha: float) -> Tensor:
-    """Every class has 1/V instead of α/V."""
-    y = (1 - alpha) * torch.nn.functional.one_hot(target, num_classes).double() + 1 / num_classes
-    return y.to(torch.get_default_dtype())
-
-
-def _bare_exponentials(logits: Tensor, temperature: float) -> Tensor:
-    e = (widen(logits) / temperature).exp()
-    return (e / e.sum(-1, keepdim=True)).to(logits.dtype)
-
-
-def _open_above(confidence: Tensor, bins: int) -> Tensor:
-    """Bins closed below, so that 1 falls into one more."""
-    edges = (torch.arange(bins + 1, dtype=torch.float64) / bins).to(confidence.dtype)
-    return torch.bucketize(confidence, edges, right=True) - 1
-
-
-def _centre(confidence: Tensor, m: int, bins: int) -> Tensor:
-    return torch.tensor((m + 0.5) / bins, dtype=confidence.dtype)
-
-
-def _masked_tokens(logits: Tensor, labels: Tensor, ignore_index: int) -> tuple[Tensor, Tensor]:
-    return CrossEntropy().tokens(logits, labels, ignore_index, 0.0)
-
-
-def _over_nothing(logits: Tensor, labels: Tensor, *, ignore_index: int) -> Tensor:
-    loss, counted = _masked_tokens(logits, labels, ignore_index)
-    return (loss.sum() / counted.sum()).to(logits.dtype)
-
-
-def _over_all_positions(logits: Tensor, labels: Tensor, *, ignore_index: int) -> Tensor:
-    loss, counted = _masked_tokens(logits, labels, ignore_index)
-    return (loss.sum() / max(1, counted.numel())).to(logits.dtype)
-
+from veriformer.verify.mutants.combinators import Fault
+from veriformer.verify.mutants.faults.scores import NAN_OF_NOTHING, OVER_ALL_POSITIONS
+from veriformer.verify.mutants.formulas import edited
 
 FAULTS: dict[str, dict[str, Fault]] = {
-    "LS-02": {"smooth_labels": replaced_by(_whole_mass)},
-    "SM-02": {"temperature_scale": replaced_by(_bare_exponentials)},
-    "CE-01": {"masked_lm_loss": replaced_by(_over_nothing)},
-    "CE-02": {"masked_lm_loss": replaced_by(_over_all_positions)},
-    "CAL-01": {"expected_calibration_error": replaced_by(CalibrationError(place=_open_above))},
-    "CAL-04": {"expected_calibration_error": replaced_by(CalibrationError(conf=_centre))},
+    "LS-02": {"smooth_labels": edited("smooth_labels", ("share = xp.asarray(alpha)", "share = xp.asarray(1)"))},
+    "SM-02": {
+        "temperature_scale": edited(
+            "temperature_scale",
+            ("(logits - xp.max(logits, axis=-1, keepdims=True)) / temperature", "logits / temperature"),
+        )
+    },
+    "CE-01": {"masked_lm_loss": edited("masked_lm_loss", NAN_OF_NOTHING)},
+    "CE-02": {"masked_lm_loss": edited("masked_lm_loss", OVER_ALL_POSITIONS)},
+    # Bins closed below, so that 1 falls into one more.
+    "CAL-01": {
+        "expected_calibration_error": edited(
+            "expected_calibration_error",
+            ("np.arange(1, num_bins) / num_bins", "np.arange(1, num_bins + 1) / num_bins"),
+            ("inner < exact_values", "inner <= exact_values"),
+            ("== np.arange(num_bins)", "== np.arange(num_bins + 1)"),
+        )
+    },
+    # The centre of a bin stands for its confidence.
+    "CAL-04": {
+        "expected_calibration_error": edited(
+            "expected_calibration_error",
+            (
+                "astype(np.float64) - confidence",
+                "astype(np.float64) - xp.asarray((_bins(xp, confidence, num_bins) + 0.5) / num_bins)",
+            ),
+        )
+    },
 }

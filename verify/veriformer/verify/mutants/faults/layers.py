@@ -13,27 +13,15 @@ from veriformer.verify.mutants.combinators import (
     given,
     gradient_of,
     instead,
-    replaced_by,
     with_gradient,
 )
-from veriformer.verify.mutants.staged_reference.layers import LayerNorm, RmsNorm
+from veriformer.verify.mutants.formulas import edited
 from veriformer.verify.mutants.staged_reference.scores import widen
 
+ONE_PASS = ("_mean(xp, centred * centred)", "_mean(xp, x * x) - _mean(xp, x) * _mean(xp, x)")
+"""Edit of layer normalisation: the variance is E[x²] − E[x]²."""
 
-def _unbiased(x: Tensor, mean: Tensor) -> Tensor:
-    return (x - mean).square().sum(-1, keepdim=True) / (x.shape[-1] - 1)
-
-
-def _eps_on_deviation(moment: Tensor, eps: float, d: int) -> Tensor:
-    return 1 / (moment.sqrt() + eps)
-
-
-def _squared(moment: Tensor, eps: float, d: int) -> Tensor:
-    return 1 / (moment + eps) ** 2
-
-
-def _one_pass(x: Tensor, mean: Tensor) -> Tensor:
-    return x.square().mean(-1, keepdim=True) - mean.square()
+_EPS_ON_DEVIATION = (("1 / xp.sqrt(", "1 / (xp.sqrt("), (" + eps)", ") + eps)"))
 
 
 def summed_over_all(g: Tensor) -> Tensor:
@@ -46,14 +34,6 @@ def _bias_averaged(op: Operation, x: Tensor, weight: Tensor | None, bias: Tensor
     moved = None if bias is None else with_gradient(bias, lambda g: g / rows)
     y: Tensor = op(x, weight, moved, eps=eps)
     return y
-
-
-def _eps_on_sum(x: Tensor, weight: Tensor | None, *, eps: float) -> Any:
-    return (x, weight), {"eps": eps / x.shape[-1]}
-
-
-def _narrow_square(x: Tensor) -> Tensor:
-    return widen(x.square().mean(-1, keepdim=True))
 
 
 def _one_plus_offset(x: Tensor, weight: Tensor | None, *, eps: float) -> Any:
@@ -78,6 +58,11 @@ class _NarrowWeightGradient(torch.autograd.Function):
         return g * widen(weight), total
 
 
+def _weight_summed_by_rows(op: Operation, x: Tensor, weight: Tensor | None, *, eps: float) -> Any:
+    y = op(x, None, eps=eps)
+    return y if weight is None else _NarrowWeightGradient.apply(y, weight).to(x.dtype)  # type: ignore[no-untyped-call]
+
+
 def _first_counted_twice(op: Operation, grads: list[Tensor], max_norm: float) -> Any:
     clipped, norm = op([*grads, *grads[:1]], max_norm)
     return clipped[: len(grads)], norm
@@ -97,17 +82,22 @@ def _scaled_norms(op: Operation, grads: list[Tensor], max_norm: float) -> Any:
 
 
 FAULTS: dict[str, dict[str, Fault]] = {
-    "LN-01": {"layer_norm": replaced_by(LayerNorm(variance=_unbiased))},
-    "LN-02": {
-        "layer_norm": replaced_by(LayerNorm(inverse=_eps_on_deviation)),
-        "rms_norm": replaced_by(RmsNorm(inverse=_eps_on_deviation)),
+    "LN-01": {
+        "layer_norm": edited(
+            "layer_norm",
+            (
+                "_mean(xp, centred * centred)",
+                "xp.sum(centred * centred, axis=-1, keepdims=True) / (x.shape[-1] - 1)",
+            ),
+        )
     },
-    "LN-03": {"layer_norm": replaced_by(LayerNorm(inverse=_squared))},
-    "LN-04": {"layer_norm": replaced_by(LayerNorm(variance=_one_pass))},
+    "LN-02": {name: edited(name, *_EPS_ON_DEVIATION) for name in ("layer_norm", "rms_norm")},
+    "LN-03": {"layer_norm": edited("layer_norm", ("xp.sqrt(", "xp.power("), (" + eps)", " + eps, 2)"))},
+    "LN-04": {"layer_norm": edited("layer_norm", ONE_PASS)},
     "LN-08": {"rms_norm": given(_one_plus_offset)},
-    "LN-09": {"rms_norm": replaced_by(RmsNorm(mean_square=_narrow_square))},
-    "LN-10": {"rms_norm": replaced_by(RmsNorm(times=lambda y, weight: _NarrowWeightGradient.apply(y, weight)))},  # type: ignore[no-untyped-call]
-    "LN-11": {"rms_norm": given(_eps_on_sum)},
+    "LN-09": {"rms_norm": edited("rms_norm", ("_mean(xp, x * x)", "xp.narrow(_mean(xp, xp.narrow(x * x)))"))},
+    "LN-10": {"rms_norm": instead(_weight_summed_by_rows)},
+    "LN-11": {"rms_norm": edited("rms_norm", ("x * x) + eps", "x * x) + eps / x.shape[-1]"))},
     "MLP-01": {"layer_norm": gradient_of(2, summed_over_all)},
     "MLP-02": {"layer_norm": instead(_bias_averaged)},
     "EMB-03": {"clip_grad_norm": instead(_first_counted_twice)},

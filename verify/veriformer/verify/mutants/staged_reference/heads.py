@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from veriformer.verify.mutants.formulas import FormulaKernel
 from veriformer.verify.mutants.staged_reference.attention import Attention, causal
-from veriformer.verify.mutants.staged_reference.layers import LayerNorm
 from veriformer.verify.mutants.staged_reference.scores import widen
 from veriformer.verify.targets.argument_validation import AttentionOptions, RawOp
 
@@ -121,7 +121,7 @@ class Block:
     """The Transformer block."""
 
     heads: RawOp = field(default_factory=MultiHead)
-    norm: RawOp = field(default_factory=LayerNorm)
+    norm: RawOp = field(default_factory=lambda: FormulaKernel("layer_norm"))
     pre: Callable[..., Tensor] = pre
     post: Callable[..., Tensor] = post
 
