@@ -48,9 +48,9 @@ def test_of_two_computations_by_a_formula_both_edits_are_made():
 
 
 def test_of_two_computations_by_stages_both_stages_are_taken():
-    angles, turn = (FAULTS[name]["rope"].kernel for name in ("ROPE-01", "ROPE-02"))
-    fault = both(FAULTS["ROPE-01"]["rope"], FAULTS["ROPE-02"]["rope"])
-    assert (fault.kernel.angles, fault.kernel.halves) == (angles.angles, turn.halves)
+    one, two = (FAULTS[name]["multi_head_attention"] for name in ("ATT-05", "MASK-08"))
+    whole = both(one, two).kernel
+    assert (whole.join, whole.mask) == (one.kernel.join, two.kernel.mask)
 
 
 def test_two_faults_in_one_place_are_not_had_together():

@@ -9,19 +9,21 @@ import __future__
 
 import functools
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import FunctionType
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
 from veriformer.spec.formula_reach import MATHEMATICS_IN, names
 from veriformer.verify.judging.arithmetic import TensorArray, TorchArithmetic, dtype_of
+from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.mutants.combinators import Fault, replaced_by
 from veriformer.verify.mutants.staged_reference.scores import widen
 from veriformer.verify.operations.registry import home
+from veriformer.verify.targets.claims import Claims
 from veriformer.verify.targets.impl import reference
 
 Edit = tuple[str, str]
@@ -65,7 +67,8 @@ class FormulaKernel:
         given = dict(zip(parameters, arguments, strict=False)) | options
         dtype = dtype_of(given)
         xp = Rounding(self.dtype or widen(torch.empty(0, dtype=dtype)).dtype, dtype, rsqrt=self.rsqrt)
-        (result,) = edited_formula(self.operation, self.edits)(xp, xp.lift(given))
+        conventions = _record(self.operation).convention_kwargs(Claims())
+        (result,) = edited_formula(self.operation, self.edits)(xp, xp.lift(given) | conventions)
         return result.tensor.to(dtype) if isinstance(result, TensorArray) else torch.as_tensor(result)
 
     def joined(self, other: FormulaKernel) -> FormulaKernel | None:
@@ -89,7 +92,7 @@ def edited_formula(operation: str, edits: tuple[Edit, ...]) -> Any:
 
     Raises ValueError for an edit whose old text does not stand exactly once in the formula's source.
     """
-    formula = vars(home(operation))[operation.upper()].formulas[0]
+    formula = _record(operation).formulas[0]
     sources = {function: inspect.getsource(function) for function in _reached(formula)}
     for old, new in edits:
         found = [function for function, text in sources.items() for _ in range(text.count(old))]
@@ -101,10 +104,15 @@ def edited_formula(operation: str, edits: tuple[Edit, ...]) -> Any:
     return _compiled(formula, sources)
 
 
-def _reached(formula: FunctionType) -> list[FunctionType]:
+def _record(operation: str) -> OpInfo:
+    record: OpInfo = vars(home(operation))[operation.upper()]
+    return record
+
+
+def _reached(formula: Callable[..., Any]) -> list[FunctionType]:
     """Return the functions of the spec that a formula reaches by name."""
     found: list[FunctionType] = []
-    waiting: list[FunctionType] = [formula]
+    waiting = [cast("FunctionType", formula)]
     while waiting:
         function = waiting.pop()
         for name in names(function.__code__):
@@ -119,27 +127,31 @@ def _is_mathematics(function: FunctionType) -> bool:
     return function.__module__.startswith(MATHEMATICS_IN) and not function.__module__.startswith(_VOCABULARY)
 
 
-def _compiled(formula: FunctionType, sources: Mapping[FunctionType, str]) -> FunctionType:
-    """Return the formula over copies of the functions, those with another source compiled anew."""
+def _compiled(formula: Callable[..., Any], sources: Mapping[FunctionType, str]) -> FunctionType:
+    """Return the formula over copies of the functions, compiled from these sources where they are others."""
     copies: dict[FunctionType, FunctionType] = {}
     spaces: dict[int, dict[str, Any]] = {}
-    for function in (*sources, formula):
+    whole = cast("FunctionType", formula)
+    for function in (*sources, whole):
         space = spaces.setdefault(id(function.__globals__), dict(function.__globals__))
-        copies[function] = _copy(function, sources.get(function), space)
+        source = sources.get(function, inspect.getsource(function))
+        same = source == inspect.getsource(function)
+        copies[function] = _copy(function, space) if same else _made(function, source, space)
     for space in spaces.values():
         functions = {name: value for name, value in space.items() if isinstance(value, FunctionType)}
         space |= {name: copies[value] for name, value in functions.items() if value in copies}
-    return copies[formula]
+    return copies[whole]
 
 
-def _copy(function: FunctionType, source: str | None, space: dict[str, Any]) -> FunctionType:
-    if source is None or source == inspect.getsource(function):
-        copied = FunctionType(function.__code__, space, function.__name__, function.__defaults__, function.__closure__)
-        copied.__kwdefaults__ = function.__kwdefaults__
-        return copied
-    before = space[function.__name__]
+def _copy(function: FunctionType, space: dict[str, Any]) -> FunctionType:
+    copied = FunctionType(function.__code__, space, function.__name__, function.__defaults__, function.__closure__)
+    copied.__kwdefaults__ = function.__kwdefaults__
+    return copied
+
+
+def _made(function: FunctionType, source: str, space: dict[str, Any]) -> FunctionType:
     code = compile(source, f"<edited {function.__qualname__}>", "exec", __future__.annotations.compiler_flag, True)
-    exec(code, space)
-    made: FunctionType = space[function.__name__]
-    space[function.__name__] = before
+    defined: dict[str, Any] = {}
+    exec(code, space, defined)
+    made: FunctionType = defined[function.__name__]
     return made

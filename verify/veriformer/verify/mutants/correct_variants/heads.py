@@ -9,8 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from veriformer.verify.mutants.formulas import FormulaKernel
 from veriformer.verify.mutants.records import Variant
-from veriformer.verify.mutants.staged_reference.heads import Block, Linear, MultiHead, features
+from veriformer.verify.mutants.staged_reference.heads import Block, MultiHead
 from veriformer.verify.mutants.staged_reference.scores import widen
 from veriformer.verify.targets.argument_validation import AttentionOptions, RawOp
 
@@ -120,13 +121,13 @@ def _widest(kernel: RawOp) -> RawOp:
     return widest
 
 
-def _elu(x: Tensor) -> Tensor:
-    return F.elu(x) + 1
+def _features(x: Tensor) -> Tensor:
+    return torch.where(x > 0, x + 1, x.clamp(max=0).exp())
 
 
 def _sums(q: Tensor, k: Tensor, v: Tensor, *, feature_map: str, is_causal: bool) -> Tensor:
     """S and z for every prefix, by cumulative sums over the keys."""
-    phi_q, phi_k, wide = features(widen(q)), features(widen(k)), widen(v)
+    phi_q, phi_k, wide = _features(widen(q)), _features(widen(k)), widen(v)
     n_q, n_k = q.shape[2], k.shape[2]
     if n_k == 0:
         return q @ k.mT @ v
@@ -139,10 +140,10 @@ def _sums(q: Tensor, k: Tensor, v: Tensor, *, feature_map: str, is_causal: bool)
 
 def _recurrent(q: Tensor, k: Tensor, v: Tensor, *, feature_map: str, is_causal: bool) -> Tensor:
     """Compute linear attention by recurrence over tokens; of all tokens at once where it is not causal."""
-    phi_q, phi_k, wide = features(widen(q)), features(widen(k)), widen(v)
+    phi_q, phi_k, wide = _features(widen(q)), _features(widen(k)), widen(v)
     n_q, n_k = q.shape[2], k.shape[2]
     if n_k == 0 or not is_causal:
-        return Linear()(q, k, v, feature_map=feature_map, is_causal=is_causal)
+        return FormulaKernel("linear_attention")(q, k, v, feature_map=feature_map, is_causal=is_causal)
     S, z = torch.zeros_like(phi_k[:, :, 0, :, None] * wide[:, :, 0, None]), torch.zeros_like(phi_k[:, :, 0])
     rows, j = [], 0
     for i in range(n_q):
@@ -151,12 +152,6 @@ def _recurrent(q: Tensor, k: Tensor, v: Tensor, *, feature_map: str, is_causal: 
         total = (phi_q[:, :, i] * z).sum(-1, keepdim=True)
         rows.append((phi_q[:, :, i, None] @ S)[:, :, 0] / torch.where(total == 0, 1, total))
     return torch.stack(rows, 2).to(q.dtype)
-
-
-def _normalised_features(a: Tensor, phi_q: Tensor, phi_k: Tensor, v: Tensor) -> Tensor:
-    """Weights first, then values, in two products."""
-    total = a.sum(-1, keepdim=True)
-    return (a * (1 / torch.where(total == 0, 1, total))) @ v
 
 
 def _library_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
@@ -176,7 +171,11 @@ VARIANTS: tuple[Variant, ...] = (
     Variant(
         identifier="heads-base",
         title="The bases of the mutants of heads, linear attention and the block",
-        kernels={"multi_head_attention": MultiHead(), "linear_attention": Linear(), "transformer_block": Block()},
+        kernels={
+            "multi_head_attention": MultiHead(),
+            "linear_attention": FormulaKernel("linear_attention"),
+            "transformer_block": Block(),
+        },
     ),
     Variant(
         identifier="multi-head-library",
@@ -201,14 +200,18 @@ VARIANTS: tuple[Variant, ...] = (
         title="Heads, linear attention and the block in fp64 throughout",
         kernels={
             "multi_head_attention": _widest(MultiHead()),
-            "linear_attention": _widest(Linear()),
+            "linear_attention": FormulaKernel("linear_attention", dtype=torch.float64),
             "transformer_block": _widest(Block()),
         },
     ),
     Variant(
         identifier="linear-elu",
         title="Linear attention with elu(x), and then 1 added",
-        kernels={"linear_attention": Linear(features=_elu)},
+        kernels={
+            "linear_attention": FormulaKernel(
+                "linear_attention", (("FEATURE_MAPS[feature_map]", 'FEATURE_MAPS["elu, +1"]'),)
+            )
+        },
     ),
     Variant(identifier="linear-sums", title="Linear attention by cumulative sums", kernels={"linear_attention": _sums}),
     Variant(
@@ -218,7 +221,7 @@ VARIANTS: tuple[Variant, ...] = (
         identifier="linear-weights",
         title="Linear attention with normalised weights, the block with its branch first",
         kernels={
-            "linear_attention": Linear(ratio=_normalised_features),
+            "linear_attention": FormulaKernel("linear_attention", (("a / sums", "a * (1 / sums)"),)),
             "transformer_block": Block(pre=_branch_first),
         },
     ),

@@ -3,25 +3,48 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 
 import torch
 from torch import Tensor
 
+from veriformer.verify.mutants.formulas import FormulaKernel
 from veriformer.verify.mutants.records import Variant
-from veriformer.verify.mutants.staged_reference.positions import (
-    Alibi,
-    Buckets,
-    Rope,
-    Scaling,
-    Sinusoidal,
-    alibi_slopes,
-    exponents,
-    frequencies,
-    halves,
-)
+from veriformer.verify.mutants.staged_reference.scores import widen
+from veriformer.verify.targets.argument_validation import RawOp
+
+Scaling = tuple[str, float] | None
 
 # Rotations
+
+
+def _frequencies(d: int, base: float, scaling: Scaling) -> Tensor:
+    """base^(−2i/d) for every pair, scaled, by the logarithm, in fp64."""
+    kind, s = scaling or ("linear", 1.0)
+    grown = math.log(base) + (d / max(d - 2, 1) * math.log(s) if kind == "ntk" else 0.0)
+    return (-_exponents(d) * grown).exp() / (s if kind == "linear" else 1.0)
+
+
+def _exponents(d: int) -> Tensor:
+    """2i / d for every pair."""
+    return torch.arange(0, d, 2, dtype=torch.float64) / max(d, 1)
+
+
+Turn = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
+def _turned(interleaved: Turn, halves: Turn, *, single: bool = False) -> RawOp:
+    """Return RoPE that turns features of each pairing like this. single: with angles in fp32, but for fp64."""
+
+    def rope(x: Tensor, positions: Tensor, base: float, pairing: str, scaling: Scaling) -> Tensor:
+        wide = widen(x)
+        format_ = wide.dtype if single else torch.float64
+        phi = positions.to(format_)[..., None] * _frequencies(x.shape[-1], base, scaling).to(format_)
+        turn = interleaved if pairing == "interleaved" else halves
+        return turn(wide, phi.cos().to(wide.dtype), phi.sin().to(wide.dtype)).to(x.dtype)
+
+    return rope
 
 
 def _as_complex(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
@@ -34,49 +57,36 @@ def _rotate_half(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return x * torch.cat((cos, cos), -1) + torch.cat((-b, a), -1) * torch.cat((sin, sin), -1)
 
 
-def _by_three(a: Tensor, b: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
-    """(a + ib)(cos + i sin) by three products, after Gauss."""
-    k = cos * (a + b)
-    return k - b * (cos + sin), k + a * (sin - cos)
-
-
-def _three_interleaved(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    return torch.stack(_by_three(x[..., 0::2], x[..., 1::2], cos, sin), -1).flatten(-2)
-
-
-def _three_halves(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    a, b = x.chunk(2, -1)
-    return torch.cat(_by_three(a, b, cos, sin), -1)
-
-
 def _by_matrix(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Each pair times its matrix."""
     rows = torch.stack((torch.stack((cos, -sin), -1), torch.stack((sin, cos), -1)), -2)  # [..., d/2, 2, 2]
     return torch.matmul(rows, x.reshape(*x.shape[:-1], -1, 2, 1)).flatten(-3)
 
 
-def _single_angles(positions: Tensor, theta: Tensor, dtype: torch.dtype) -> Tensor:
-    """Angles in fp32, and in fp64 for fp64."""
-    wide = torch.float64 if dtype is torch.float64 else torch.float32
-    return positions.to(wide)[..., None] * theta.to(wide)
-
-
-def _by_logarithm(d: int, base: float, scaling: Scaling) -> Tensor:
-    kind, s = scaling or ("linear", 1.0)
-    grown = math.log(base) + (d / max(d - 2, 1) * math.log(s) if kind == "ntk" else 0.0)
-    return (-exponents(d) * grown).exp() / (s if kind == "linear" else 1.0)
+def _halves_by_matrix(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    a, b = x.chunk(2, -1)
+    y = _by_matrix(torch.stack((a, b), -1).flatten(-2), cos, sin)
+    return torch.cat((y[..., 0::2], y[..., 1::2]), -1)
 
 
 def _scaled_positions(x: Tensor, positions: Tensor, base: float, pairing: str, scaling: Scaling) -> Tensor:
     """Linear scaling of positions, not of frequencies."""
     if scaling is not None and scaling[0] == "linear":
         positions, scaling = positions.double() / scaling[1], None
-    return Rope()(x, positions, base, pairing, scaling)
+    return FormulaKernel("rope")(x, positions, base, pairing, scaling)
 
 
-def _by_halves(x: Tensor, positions: Tensor, base: float, pairing: str, scaling: Scaling) -> Tensor:
-    """The other convention, whatever is asked for."""
-    return Rope(interleaved=halves)(x, positions, base, pairing, scaling)
+_BY_THREE = (
+    "return _features(xp, a * cos - b * sin, a * sin + b * cos, pairing)",
+    "k = cos * (a + b)\n    return _features(xp, k - b * (cos + sin), k + a * (sin - cos), pairing)",
+)
+"""Edit of RoPE: (a + ib)(cos + i sin) by three products, after Gauss."""
+
+_BY_HALVES = (
+    ("_pairs(x, pairing)", '_pairs(x, "half")'),
+    ("a * sin + b * cos, pairing)", 'a * sin + b * cos, "half")'),
+)
+"""Edits of RoPE: the other convention, whatever is asked for."""
 
 
 # Sinusoids
@@ -104,7 +114,7 @@ def _single_sinusoids(num_positions: int, d_model: int, base: float) -> Tensor:
 
 def _turned_unit(num_positions: int, d_model: int, base: float) -> Tensor:
     """Parts of unit complex numbers."""
-    theta = frequencies(d_model, base, None)
+    theta = base ** -_exponents(d_model)
     angles = torch.arange(num_positions, dtype=torch.float64)[:, None] * theta
     z = torch.polar(torch.ones_like(angles), angles)
     return torch.stack((z.imag, z.real), -1).flatten(1)[:, :d_model].to(torch.get_default_dtype())
@@ -141,60 +151,68 @@ def _slopes_by_ratio(num_heads: int) -> Tensor:
     return _published_slopes(num_heads).to(torch.get_default_dtype())
 
 
-def _by_powers(distance: Tensor, e: int, buckets: int, far: int) -> Tensor:
-    """Each edge that a distance has reached counts one: (x/e)^L ≥ (M/e)^t in whole numbers."""
-    many = buckets - e
-    found = [
-        e + sum(min(x, far) ** many >= far**t * e ** (many - t) for t in range(1, many))
-        for x in distance.flatten().tolist()
-    ]
-    return torch.tensor(found, dtype=torch.int64).reshape(distance.shape)
+def _bias_of(slopes: Callable[[int], Tensor]) -> RawOp:
+    def alibi_bias(num_heads: int, n_q: int, n_k: int) -> Tensor:
+        return (-slopes(num_heads)[:, None, None] * _signed_distances(n_q, n_k)).to(torch.get_default_dtype())
+
+    return alibi_bias
 
 
-def _by_exact_logarithm(distance: Tensor, e: int, buckets: int, far: int) -> Tensor:
-    """The logarithm in fp64, with what rounding may have taken from whole numbers given back."""
-    ratio = (distance.double() / max(e, 1)).log() / math.log(far / max(e, 1)) * (buckets - e)
-    return (e + (ratio + 1e-9).floor().long()).clamp(max=buckets - 1)
+_BUCKET = 'reached = np.searchsorted(edges(buckets, max_distance), distance, side="right")'
 
+_BY_POWERS = (
+    _BUCKET,
+    "e, many = buckets // 2, buckets - buckets // 2\n"
+    "    x = np.minimum(distance, max_distance).astype(object)\n"
+    "    steps = [x**many >= max_distance**t * e ** (many - t) for t in range(1, many)]\n"
+    "    reached = np.where(distance < e, distance, e + np.sum(steps, axis=0))",
+)
+"""Edit of T5's buckets: each edge that a distance has reached counts one, (x/e)^L ≥ (M/e)^t in whole numbers."""
+
+_BY_LOGARITHM = (
+    _BUCKET,
+    "e, many = max(buckets // 2, 1), buckets - buckets // 2\n"
+    "    place = many * np.log(np.maximum(distance, e) / e) / np.log(max_distance / e)\n"
+    "    far = np.minimum(buckets // 2 + np.floor(place + 1e-9), buckets - 1)\n"
+    "    reached = np.where(distance < buckets // 2, distance, far)",
+)
+"""Edit of T5's buckets: the logarithm in fp64, with what rounding may have taken from whole numbers given back."""
 
 VARIANTS: tuple[Variant, ...] = (
     Variant(
         identifier="positions-base",
         title="The bases of the mutants",
         kernels={
-            "rope": Rope(),
-            "sinusoidal_encoding": Sinusoidal(),
-            "alibi_slopes": alibi_slopes,
-            "alibi_bias": Alibi(),
-            "t5_relative_position_bucket": Buckets(),
+            name: FormulaKernel(name)
+            for name in ("rope", "sinusoidal_encoding", "alibi_slopes", "alibi_bias", "t5_relative_position_bucket")
         },
     ),
     Variant(
         identifier="rope-complex",
         title="Rotation as a product of complex numbers, and by rotating halves",
-        kernels={"rope": Rope(interleaved=_as_complex, halves=_rotate_half)},
+        kernels={"rope": _turned(_as_complex, _rotate_half)},
     ),
     Variant(
         identifier="rope-three-products",
         title="Rotation as a product of complex numbers by three products, as Gauss formed it",
-        kernels={"rope": Rope(interleaved=_three_interleaved, halves=_three_halves)},
+        kernels={"rope": FormulaKernel("rope", (_BY_THREE,))},
     ),
     Variant(
         identifier="rope-matrix",
         title="Rotation by matrices, frequencies by the logarithm",
-        kernels={"rope": Rope(frequencies=_by_logarithm, interleaved=_by_matrix)},
+        kernels={"rope": _turned(_by_matrix, _halves_by_matrix)},
     ),
     Variant(
         identifier="rope-fp32-angles",
         title="Angles formed in fp32, as is the custom",
-        kernels={"rope": Rope(angles=_single_angles)},
+        kernels={"rope": _turned(_as_complex, _rotate_half, single=True)},
     ),
     Variant(identifier="rope-scaled-positions", title="Positions are scaled", kernels={"rope": _scaled_positions}),
     Variant(
         identifier="rope-half",
         title="Features are paired by halves, and the implementation says so",
         link="https://github.com/karpathy/nanochat/issues/264",
-        kernels={"rope": _by_halves},
+        kernels={"rope": FormulaKernel("rope", _BY_HALVES)},
         claims={"conventions": {"rope.pairing": "half"}},
     ),
     Variant(
@@ -215,21 +233,21 @@ VARIANTS: tuple[Variant, ...] = (
     Variant(
         identifier="alibi-published",
         title="Slopes by ratios, as the paper's authors published them",
-        kernels={"alibi_slopes": _slopes_by_ratio, "alibi_bias": Alibi(slopes=_published_slopes)},
+        kernels={"alibi_slopes": _slopes_by_ratio, "alibi_bias": _bias_of(_published_slopes)},
     ),
     Variant(
         identifier="alibi-fractions",
         title="Exact exponents, distances as the larger of two differences",
-        kernels={"alibi_bias": Alibi(slopes=_exact_slopes, distances=_signed_distances)},
+        kernels={"alibi_bias": _bias_of(_exact_slopes)},
     ),
     Variant(
         identifier="t5-powers",
         title="Edges compared in whole numbers",
-        kernels={"t5_relative_position_bucket": Buckets(beyond=_by_powers)},
+        kernels={"t5_relative_position_bucket": FormulaKernel("t5_relative_position_bucket", (_BY_POWERS,))},
     ),
     Variant(
         identifier="t5-logarithm",
         title="The logarithm in fp64, rounded down from a little above",
-        kernels={"t5_relative_position_bucket": Buckets(beyond=_by_exact_logarithm)},
+        kernels={"t5_relative_position_bucket": FormulaKernel("t5_relative_position_bucket", (_BY_LOGARITHM,))},
     ),
 )

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from veriformer.verify.mutants.combinators import Fault, given, replaced_by
-from veriformer.verify.mutants.staged_reference.heads import Block, Linear, MultiHead
+from veriformer.verify.mutants.formulas import edited
+from veriformer.verify.mutants.staged_reference.heads import Block, MultiHead
 
 Branch = Callable[[Tensor], Tensor]
 
@@ -34,21 +34,6 @@ def _ignored_in_cross_attention(real: Tensor | None, alone: bool) -> Tensor | No
     return real[:, None, None, :] if real is not None and alone else None
 
 
-def _elementwise(a: Tensor, phi_q: Tensor, phi_k: Tensor, v: Tensor) -> Tensor:
-    """Each feature of the state is divided by its own sum: Σ_d q_d S_d / z_d; a holds which keys are seen."""
-    seen = (a > 0).to(a.dtype)
-    z = seen @ phi_k  # [B, H, n_q, d]
-    weights = (phi_q / torch.where(z == 0, 1, z)) @ phi_k.mT * seen
-    return weights @ v
-
-
-def _severed(a: Tensor, phi_q: Tensor, phi_k: Tensor, v: Tensor) -> Tensor:
-    """The keys of the normaliser carry no gradient."""
-    seen = (a > 0).to(a.dtype)
-    total = (phi_q @ phi_k.detach().mT * seen).sum(-1, keepdim=True)
-    return a @ v / torch.where(total == 0, 1, total)
-
-
 def _after_norm(x: Tensor, norm: Branch, branch: Branch) -> Tensor:
     x = norm(x)
     return x + branch(x)
@@ -64,8 +49,28 @@ FAULTS: dict[str, dict[str, Fault]] = {
     "ATT-05": {"multi_head_attention": replaced_by(MultiHead(join=_unpermuted))},
     "GQA-01": {"multi_head_attention": given(_tiled)},
     "MASK-08": {"multi_head_attention": replaced_by(MultiHead(mask=_ignored_in_cross_attention))},
-    "LIN-02": {"linear_attention": replaced_by(Linear(ratio=_elementwise))},
-    "LIN-03": {"linear_attention": replaced_by(Linear(ratio=_severed))},
+    # Each feature of the state is divided by its own sum: Σ_d q_d S_d / z_d.
+    "LIN-02": {
+        "linear_attention": edited(
+            "linear_attention",
+            (
+                "    return _Trace(phi_q, phi_k, see, sums, a / sums)",
+                "    z = xp.where(see.any(axis=-1, keepdims=True), xp.matmul(see.astype(float), phi_k), 1)\n"
+                "    p = xp.where(see, xp.matmul(phi_q / z, xp.swapaxes(phi_k, -1, -2)), 0)\n"
+                "    return _Trace(phi_q, phi_k, see, sums, p)",
+            ),
+        )
+    },
+    # The keys of the normaliser carry no gradient.
+    "LIN-03": {
+        "linear_attention": edited(
+            "linear_attention",
+            (
+                "xp.sum(a, axis",
+                "xp.sum(xp.where(see, xp.matmul(phi_q, xp.swapaxes(xp.constant(phi_k), -1, -2)), 0), axis",
+            ),
+        )
+    },
     "BLK-01": {"transformer_block": replaced_by(Block(pre=_after_norm))},
     "BLK-02": {"transformer_block": replaced_by(Block(post=_before_norm))},
 }

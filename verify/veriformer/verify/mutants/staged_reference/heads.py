@@ -1,4 +1,4 @@
-"""Multi-head attention, linear attention and the block, by stages; gradients by autograd."""
+"""Multi-head attention and the block, by stages; gradients by autograd."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from veriformer.verify.mutants.formulas import FormulaKernel
-from veriformer.verify.mutants.staged_reference.attention import Attention, causal
+from veriformer.verify.mutants.staged_reference.attention import Attention
 from veriformer.verify.mutants.staged_reference.scores import widen
 from veriformer.verify.targets.argument_validation import AttentionOptions, RawOp
 
@@ -64,32 +64,6 @@ class MultiHead:
         q, k, v = (split(y @ widen(w), int(h)) for y, w, h in ((X, w_q, num_heads), (C, w_k, groups), (C, w_v, groups)))
         o = self.attend(q, k, v, AttentionOptions(mask=self.mask(real, context is None), is_causal=is_causal))
         return (self.join(o) @ widen(w_o)).to(x.dtype)
-
-
-def features(x: Tensor) -> Tensor:
-    """x + 1 above 0, e^x below."""
-    return torch.where(x > 0, x + 1, x.clamp(max=0).exp())
-
-
-def ratio(a: Tensor, phi_q: Tensor, phi_k: Tensor, v: Tensor) -> Tensor:
-    """Weighted values over the sum of the weights a [..., n_q, n_k]; zeros where there are none."""
-    total = a.sum(-1, keepdim=True)
-    return a @ v / torch.where(total == 0, 1, total)
-
-
-@dataclass(frozen=True)
-class Linear:
-    """Linear attention from all its weights."""
-
-    features: Callable[[Tensor], Tensor] = features
-    ratio: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor] = ratio
-
-    def __call__(self, q: Tensor, k: Tensor, v: Tensor, *, feature_map: str, is_causal: bool) -> Tensor:
-        """Return the contract's operation."""
-        phi_q, phi_k = self.features(widen(q)), self.features(widen(k))
-        a = phi_q @ phi_k.mT
-        a = a.masked_fill(~causal(q.shape[2], k.shape[2]), 0) if is_causal else a
-        return self.ratio(a, phi_q, phi_k, widen(v)).to(q.dtype)
 
 
 ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {

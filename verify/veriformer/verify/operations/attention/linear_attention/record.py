@@ -8,7 +8,7 @@ from typing import Any
 import hypothesis.strategies as st
 import torch
 
-from veriformer.spec.efficient import linear_attention as spec
+from veriformer.spec.efficient.linear_attention import FEATURE_MAPS, linear_attention, linear_attention_vjp
 from veriformer.verify.judging.op_info import Formula, Index, InvalidCall, OpInfo, Vjp
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.operations.changes import perturbed
@@ -75,9 +75,7 @@ def draw_linear(trial: Trial, kinds: Sequence[str] = KINDS, **ranges: tuple[int,
 
 def _formula_by(form: str) -> Formula:
     def formula(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-        return [
-            spec.linear_attention(xp, a["q"], a["k"], a["v"], feature_map=form, is_causal=a.get("is_causal", False))
-        ]
+        return [linear_attention(xp, a["q"], a["k"], a["v"], feature_map=form, is_causal=a.get("is_causal", False))]
 
     return formula
 
@@ -85,7 +83,7 @@ def _formula_by(form: str) -> Formula:
 def _vjp_by(form: str) -> Vjp:
     def vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
         options = {"feature_map": form, "is_causal": a.get("is_causal", False)}
-        return dict(zip("qkv", spec.linear_attention_vjp(xp, a["q"], a["k"], a["v"], g, **options), strict=True))
+        return dict(zip("qkv", linear_attention_vjp(xp, a["q"], a["k"], a["v"], g, **options), strict=True))
 
     return vjp
 
@@ -146,8 +144,8 @@ LINEAR_ATTENTION = OpInfo(
     name="linear_attention",
     sample=draw_linear,
     sample_basic=_ordinary,
-    formulas=tuple(_formula_by(form) for form in spec.FEATURE_MAPS),
-    vjps=tuple(_vjp_by(form) for form in spec.FEATURE_MAPS),
+    formulas=tuple(_formula_by(form) for form in FEATURE_MAPS),
+    vjps=tuple(_vjp_by(form) for form in FEATURE_MAPS),
     inputs=("q", "k", "v"),
     invalid_calls=_refusals,
     batch_slice=_part,
