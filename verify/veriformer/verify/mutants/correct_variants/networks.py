@@ -9,8 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from veriformer.verify.mutants.formulas import FormulaKernel
 from veriformer.verify.mutants.records import Variant
-from veriformer.verify.mutants.staged_reference.networks import ACTIVATIONS, Mixture, Network, gated
+from veriformer.verify.mutants.staged_reference.networks import ACTIVATIONS, Network, gated
 from veriformer.verify.mutants.staged_reference.scores import widen
 
 Generator = torch.Generator | None
@@ -159,19 +160,17 @@ def _gated_by_einsum(x: Tensor, w_gate: Tensor, w_up: Tensor, w_down: Tensor) ->
 # Experts
 
 
-def _renormalised(scores: Tensor, see: Tensor) -> Tensor:
-    """Return the softmax over all, divided by what the chosen have of it."""
-    p = scores.softmax(-1) * see
-    return p / p.sum(-1, keepdim=True)
+_RENORMALISED = (
+    "return rows, see, softmax(xp, xp.where(see, scores, -np.inf) if renormalised else scores)",
+    "p = xp.where(see, softmax(xp, scores), 0)\n    return rows, see, p / xp.sum(p, axis=-1, keepdims=True)",
+)
+"""Edit of the mixture: the softmax over all, divided by what the chosen have of it."""
 
-
-def _by_rank(scores: Tensor, k: int) -> Tensor:
-    """An expert is chosen if fewer than k stand before it."""
-    index = torch.arange(scores.shape[-1])
-    ahead = (scores[..., None, :] > scores[..., None]) | (
-        (scores[..., None, :] == scores[..., None]) & (index < index[:, None])
-    )
-    return ahead.sum(-1) < k
+_BY_RANK = (
+    "np.put_along_axis(chosen, order[..., :top_k], True, axis=-1)",
+    "chosen = np.argsort(order, axis=-1) < top_k",
+)
+"""Edit of the mixture: an expert is chosen if fewer than k stand before it."""
 
 
 def _token_by_token(x: Tensor, router: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, top_k: int) -> Tensor:
@@ -252,7 +251,7 @@ VARIANTS: tuple[Variant, ...] = (
             "mlp": Network(),
             "feed_forward": Network(),
             "swiglu": gated,
-            "mixture_of_experts": Mixture(),
+            "mixture_of_experts": FormulaKernel("mixture_of_experts"),
         },
     ),
     Variant(
@@ -305,7 +304,7 @@ VARIANTS: tuple[Variant, ...] = (
     Variant(
         identifier="experts-renormalised",
         title="The softmax over all experts, renormalised over the chosen, who are found by rank",
-        kernels={"mixture_of_experts": Mixture(chosen=_by_rank, gates=_renormalised)},
+        kernels={"mixture_of_experts": FormulaKernel("mixture_of_experts", (_RENORMALISED, _BY_RANK))},
     ),
     Variant(
         identifier="experts-by-token",

@@ -19,7 +19,8 @@ from veriformer.verify.mutants.combinators import (
     without,
 )
 from veriformer.verify.mutants.faults.layers import summed_over_all
-from veriformer.verify.mutants.staged_reference.networks import ACTIVATIONS, Mixture, Network, kept
+from veriformer.verify.mutants.formulas import edited
+from veriformer.verify.mutants.staged_reference.networks import ACTIVATIONS, Network, kept
 from veriformer.verify.mutants.staged_reference.scores import widen
 
 Generator = torch.Generator | None
@@ -59,10 +60,6 @@ class _OverflowingSlope(torch.autograd.Function):
         (x,) = (widen(t) for t in ctx.saved_tensors)
         e = (-x).exp()
         return (g * (1 + e + x * e) / (1 + e) ** 2).to(g.dtype)
-
-
-def _softmax_of_all(scores: Tensor, see: Tensor) -> Tensor:
-    return scores.softmax(-1).masked_fill(~see, 0)
 
 
 def _scaled_head(h: Tensor, weight: Tensor) -> Tensor:
@@ -154,7 +151,13 @@ FAULTS: dict[str, dict[str, Fault]] = {
     "ACT-01": {"gelu": without("approximate"), "feed_forward": replaced_by(Network(activations=_TANH))},
     "ACT-02": {"swiglu": given(lambda x, w_gate, w_up, w_down: ((x, w_up, w_gate, w_down), {}))},
     "ACT-03": {"silu": replaced_by(lambda x: _OverflowingSlope.apply(x))},  # type: ignore[no-untyped-call]
-    "MOE-01": {"mixture_of_experts": replaced_by(Mixture(gates=_softmax_of_all))},
+    "MOE-01": {
+        "mixture_of_experts": edited(
+            "mixture_of_experts",
+            ("gates = p if renormalised else", "gates ="),
+            ("xp.where(see, scores, -np.inf) if renormalised else scores", "scores"),
+        )
+    },
     "FFN-01": dict.fromkeys(("mlp", "feed_forward"), replaced_by(Network(widen=lambda x: x))),
     "RES-01": {"residual": replaced_by(_narrow_sum)},
     "EMB-02": {"lm_head": given(lambda h, weight: ((h, weight.detach()), {}))},
