@@ -1,4 +1,4 @@
-"""Faults of activations, networks, embeddings, dropout and first weights."""
+"""Faults of activations, networks, embeddings and first weights."""
 
 from __future__ import annotations
 
@@ -20,10 +20,8 @@ from veriformer.verify.mutants.combinators import (
 )
 from veriformer.verify.mutants.faults.layers import summed_over_all
 from veriformer.verify.mutants.formulas import edited
-from veriformer.verify.mutants.staged_reference.networks import ACTIVATIONS, Network, kept
+from veriformer.verify.mutants.staged_reference.networks import ACTIVATIONS, Network
 from veriformer.verify.mutants.staged_reference.scores import widen
-
-Generator = torch.Generator | None
 
 
 def _biases_summed_over_all(op: Operation, x: Tensor, *weights: Tensor, **options: Any) -> Tensor:
@@ -97,49 +95,6 @@ def _by_head(op: Operation, n_in: int, n_out: int, **options: Any) -> Tensor:
     return w * math.sqrt(max(n_in + n_out, 1) / 2 / max(1, n_in // 4))
 
 
-def _by_rate(op: Operation, x: Tensor, p: float, *, training: bool, **options: Any) -> Tensor:
-    y: Tensor = op(x, p, training=training, **options)
-    return y * ((1 - p) / p) if training and p else y
-
-
-def _keeps_what_it_drops(x: Tensor, p: float, training: bool, generator: Generator) -> Tensor:
-    return torch.where(kept(x.shape, p, generator), 0, x) / max(p, 1e-6) if training and p else x
-
-
-class _FreshMask(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, p: float, generator: Generator) -> Tensor:
-        ctx.p, ctx.generator = p, generator
-        return torch.where(kept(x.shape, p, generator), x, 0) / (1 - p)
-
-    @staticmethod
-    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None, None]:
-        return torch.where(kept(g.shape, ctx.p, ctx.generator), g, 0) / (1 - ctx.p), None, None
-
-
-def _recomputed(x: Tensor, p: float, training: bool, generator: Generator) -> Tensor:
-    if not training or p in (0, 1):
-        return x * (0 if training and p else 1)
-    out: Tensor = _FreshMask.apply(x, p, generator)  # type: ignore[no-untyped-call]
-    return out
-
-
-_GROUP = 4
-
-
-def _together(x: Tensor, p: float, training: bool, generator: Generator) -> Tensor:
-    if not training or p in (0, 1):
-        return x * (0 if training and p else 1)
-    keep = kept(torch.Size([math.ceil(x.numel() / _GROUP)]), p, generator)
-    return torch.where(keep.repeat_interleave(_GROUP)[: x.numel()].reshape(x.shape), x, 0) / (1 - p)
-
-
-def _same_on_every_shard(x: Tensor, p: float, training: bool, generator: Generator) -> Tensor:
-    if not training or p in (0, 1):
-        return x * (0 if training and p else 1)
-    return torch.where(kept(x[:1].shape, p, generator).expand(x.shape), x, 0) / (1 - p)
-
-
 _TANH = {**ACTIVATIONS, "gelu": lambda z: F.gelu(z, approximate="tanh")}
 
 FAULTS: dict[str, dict[str, Fault]] = {
@@ -165,9 +120,4 @@ FAULTS: dict[str, dict[str, Fault]] = {
     "EMB-05": {"token_embedding": replaced_by(lambda ids, weight: _NarrowSums.apply(ids.long(), weight))},  # type: ignore[no-untyped-call]
     "INIT-02": {"xavier_normal": instead(_packed)},
     "INIT-03": {"xavier_normal": instead(_by_head)},
-    "DO-02": {"dropout": instead(_by_rate)},
-    "DO-03": {"dropout": replaced_by(_keeps_what_it_drops)},
-    "DO-05": {"dropout": replaced_by(_recomputed)},
-    "DO-06": {"dropout": replaced_by(_together)},
-    "DO-08": {"dropout": replaced_by(_same_on_every_shard)},
 }
