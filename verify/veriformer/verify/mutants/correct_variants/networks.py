@@ -251,7 +251,7 @@ VARIANTS: tuple[Variant, ...] = (
             "mlp": Network(),
             "feed_forward": Network(),
             "swiglu": gated,
-            "mixture_of_experts": FormulaKernel("mixture_of_experts"),
+            **{name: FormulaKernel(name) for name in ("mixture_of_experts", "residual", "lm_head")},
         },
     ),
     Variant(

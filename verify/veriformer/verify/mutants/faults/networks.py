@@ -60,10 +60,6 @@ class _OverflowingSlope(torch.autograd.Function):
         return (g * (1 + e + x * e) / (1 + e) ** 2).to(g.dtype)
 
 
-def _scaled_head(h: Tensor, weight: Tensor) -> Tensor:
-    return F.linear(widen(h) * h.shape[-1] ** -0.5, widen(weight)).to(h.dtype)
-
-
 class _NarrowSums(torch.autograd.Function):
     """Cotangents of repeated tokens are added in the dtype of the table."""
 
@@ -79,10 +75,6 @@ class _NarrowSums(torch.autograd.Function):
         for i, row in zip(ids.flatten().tolist(), g.reshape(-1, weight.shape[1]), strict=True):
             total[i] = total[i] + row
         return None, total
-
-
-def _narrow_sum(x: Tensor, fx: Tensor, scale: float) -> Tensor:
-    return x + fx * scale
 
 
 def _packed(op: Operation, n_in: int, n_out: int, **options: Any) -> Tensor:
@@ -114,9 +106,9 @@ FAULTS: dict[str, dict[str, Fault]] = {
         )
     },
     "FFN-01": dict.fromkeys(("mlp", "feed_forward"), replaced_by(Network(widen=lambda x: x))),
-    "RES-01": {"residual": replaced_by(_narrow_sum)},
+    "RES-01": {"residual": edited("residual", ("fx if scale == 1 else fx * scale", "xp.narrow(fx * scale)"))},
     "EMB-02": {"lm_head": given(lambda h, weight: ((h, weight.detach()), {}))},
-    "EMB-04": {"lm_head": replaced_by(_scaled_head)},
+    "EMB-04": {"lm_head": edited("lm_head", ("xp.matmul(h,", "xp.matmul(h * h.shape[-1] ** -0.5,"))},
     "EMB-05": {"token_embedding": replaced_by(lambda ids, weight: _NarrowSums.apply(ids.long(), weight))},  # type: ignore[no-untyped-call]
     "INIT-02": {"xavier_normal": instead(_packed)},
     "INIT-03": {"xavier_normal": instead(_by_head)},
