@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -46,6 +47,12 @@ def test_the_first_two_lines_are_the_verdict_and_for_what_it_holds() -> None:
     judged = "fp64 and fp32, forward and backward; 3 of 5 features provided"
     narrower = "(without grouped heads and d_v ≠ d_k); only where n a multiple of 16"
     assert f"{second} {third}" == f"Judged for {judged} {narrower}", "both operations have findings"
+
+
+def test_what_one_format_alone_refuses_is_told_with_it() -> None:
+    refused = {"fp16 + a mask": "RuntimeError", "a mask + grouped heads": "RuntimeError", "d_k = 1": "RuntimeError"}
+    run = replace(several(), domain={"attention": Domain(provided=("a bias",), refused=refused)})
+    assert "1 of 2 features provided (without a mask in fp16 and d_k = 1)" in " ".join(as_text(run).split())
 
 
 def test_no_line_of_a_terminal_ends_in_spaces() -> None:

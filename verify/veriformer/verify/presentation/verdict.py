@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from veriformer.spec.requirement import Weight
 from veriformer.verify.presentation.known_failures import known_failures
 from veriformer.verify.presentation.ranked import advice, grave, weaknesses
 from veriformer.verify.presentation.recognised import outside
 from veriformer.verify.results import Results, Status
+from veriformer.verify.results.domain import Domain
 from veriformer.verify.results.finding import Finding
 from veriformer.verify.results.foreign import named, number, one_line
 from veriformer.verify.results.unseen import everything
@@ -175,6 +176,14 @@ def _directions(run: Results, operations: Sequence[str]) -> str:
     return "forward only" if asked else ""
 
 
+def _in_a_format(domain: Domain) -> Iterator[str]:
+    """Yield the features that one format alone refuses: a mask in fp16."""
+    for label in domain.refused:
+        dtype, _, feature = label.partition(" + ")
+        if feature and dtype in _DTYPES:
+            yield f"{feature} in {dtype}"
+
+
 def _features(run: Results) -> str:
     domains = run.domain.values()
     provided = sum(len(domain.provided) for domain in domains)
@@ -182,6 +191,7 @@ def _features(run: Results) -> str:
     rules = list(dict.fromkeys(one_line(rule, 60) for domain in domains for rule in domain.rules))
     if not provided + len(refused):
         return ""
-    without = f" (without {named([one_line(f, 40) for f in dict.fromkeys(refused)], 3)})" if refused else ""
+    lacking = dict.fromkeys((*(said for domain in domains for said in _in_a_format(domain)), *refused))
+    without = f" (without {named([one_line(f, 40) for f in lacking], 3)})" if lacking else ""
     where = f"; only where {named(rules, 3)}" if rules else ""
     return f"; {provided} of {provided + len(refused)} features provided{without}{where}"
