@@ -12,7 +12,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from tests.source_texts import read_pins
+from tests.source_texts import read_pins, recognise_text
 from veriformer.spec.requirement import Weight
 from veriformer.verify import bind, check
 from veriformer.verify.findings import diagnosis
@@ -145,3 +145,29 @@ class SelfAttention(nn.Module):
 @pytest.mark.whole
 def test_a_dropout_may_be_given_as_a_module() -> None:
     assert read_pins(DROPOUT)["multi_head_attention"].everywhere
+
+
+RESIDUAL = """
+import torch
+from torch import nn
+
+class MultiHeadAttention(nn.Module):
+    def __init__(self, n_head, d_model):
+        super().__init__()
+        self.n_head = n_head
+        self.w_qs, self.w_ks = nn.Linear(d_model, d_model, bias=False), nn.Linear(d_model, d_model, bias=False)
+        self.w_vs, self.fc = nn.Linear(d_model, d_model, bias=False), nn.Linear(d_model, d_model, bias=False)
+        self.layer_norm = nn.LayerNorm(d_model, eps=1e-6)
+
+    def forward(self, q, k, v):
+        x, mapped = q, (self.w_qs(q), self.w_ks(k), self.w_vs(v))
+        q, k, v = (y.unflatten(-1, (self.n_head, -1)).transpose(1, 2) for y in mapped)
+        z = torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, -1) @ v
+        return self.layer_norm(self.fc(z.transpose(1, 2).flatten(2)) + x)
+"""
+
+
+def test_why_a_network_is_not_judged_is_told_as_of_a_network() -> None:
+    (one,) = recognise_text(RESIDUAL).refused
+    assert one.operation == "multi_head_attention"
+    assert "residual connection" in one.reason

@@ -134,6 +134,10 @@ def _is_fixed(pin: Pin) -> bool:
     return any(not one.endswith(BY_BEHAVIOUR) for one in pin.told)
 
 
+_OF_NETWORKS = "modules/"
+"""Beginning of the names of forms that read networks with weights."""
+
+
 def of_candidate(candidate: Candidate, pinned: Mapping[str, str]) -> tuple[list[Pin], list[Unrecognised]]:
     """The operation that a candidate is, by the form and reading that explain most, and those that it is beside it.
 
@@ -150,7 +154,9 @@ def of_candidate(candidate: Candidate, pinned: Mapping[str, str]) -> tuple[list[
         # Of an interface, which is abstract or whose methods raise NotImplementedError, the subclasses are judged.
         interface = inspect.isabstract(candidate.thing) or "raised NotImplementedError" in reason
         told = Unrecognised(candidate.name, form.operation, reason, named=not interface)
-        if found is None:
+        if found is None and reason and candidate.is_network and form.name.startswith(_OF_NETWORKS):
+            refused.insert(0, told)  # of a network, a form of networks tells more than a form of functions
+        elif found is None:
             refused += [told] if reason else []
         elif reason:
             named += [told] if found.match.named else []
