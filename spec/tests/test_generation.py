@@ -13,7 +13,7 @@ from veriformer.spec.generation.beam_search import beam_search
 from veriformer.spec.generation.costs_generation import temperature_costs
 from veriformer.spec.generation.expected_calibration_error import expected_calibration_error
 from veriformer.spec.generation.greedy import greedy
-from veriformer.spec.generation.temperature_scale import temperature_scale
+from veriformer.spec.generation.temperature_scale import temperature_scale, temperature_scale_vjp
 from veriformer.spec.generation.top_k_filter import top_k_filter
 from veriformer.spec.generation.top_p_filter import mass_before, top_p_filter
 from veriformer.spec.proofs.tower_arithmetic import entries
@@ -56,6 +56,20 @@ def calibration_route(a):
     gaps = [abs(sum(c for c, _ in held) / len(held) - sum(p for _, p in held) / len(held)) for held in bins if held]
     sizes = [len(held) for held in bins if held]
     return float(sum(s * gap for s, gap in zip(sizes, gaps, strict=True)) / len(a["target"]))
+
+
+def test_the_gradient_of_temperature_numerically():
+    # Central differences: with h = 2^-90 the error is about 2^-180, far below what rounding to fp64 shows.
+    rng, h = np.random.default_rng(4), C.ldexp(1, -90)
+    z, g = EXACT.asarray(rng.normal(size=(2, 3))), EXACT.asarray(rng.normal(size=(2, 3)))
+    gradient = temperature_scale_vjp(EXACT, z, 0.7, g)
+    for place in np.ndindex(2, 3):
+        sides = []
+        for step in (h, -h):
+            moved = z.value.copy()
+            moved[place] += step
+            sides.append(np.sum(g.value * temperature_scale(EXACT, EXACT.asarray(moved), 0.7).value))
+        assert float((sides[0] - sides[1]) / (2 * h)) == float(gradient.value[place])
 
 
 def test_extreme_temperatures():
