@@ -204,11 +204,13 @@ class Probe:
                     self._call(sample.trial, arguments, "edges")
 
     def _draw_elsewhere(self, base: str, turn: int) -> None:
+        known = refused([call for call in self.calls if base in call.features], self.names)
         for dtype in self.dtypes:
             if dtype != base and dtype in self.operation.dtypes:
                 self._make(dtype, "sample", EXAMPLES_PER_SEED // 2, first=turn * EXAMPLES_PER_SEED)
+                own = [call for call in self.calls if dtype in call.features]
                 # What one format alone refuses, as a number that a half does not hold, is told by calls in that format.
-                if len({call.error is None for call in self.calls if dtype in call.features}) > 1:
+                if unexplained(own, known) and any(call.error is None for call in own):
                     self._make(dtype, "sample", MORE // 2, first=(turn + TURNS) * MORE)
 
     def _make(self, dtype: str, what: str, count: int, first: int = 0) -> None:
