@@ -15,8 +15,7 @@ import click
 from veriformer.reports.environment import prose, statement
 from veriformer.spec.cli import main
 from veriformer.spec.explanation import Explanation, Fact
-from veriformer.verify.contract.signatures import STUBS
-from veriformer.verify.contract.table import call, meaning
+from veriformer.spec.operations import AREAS
 from veriformer.verify.reference import KINDS
 from veriformer.verify.reference.operations import OBJECTS
 
@@ -104,8 +103,8 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 def _operations() -> str:
     told = []
-    for area, stubs in STUBS.items():
-        rows = [(_code_link(name, call(name)), escape(meaning(name))) for name in stubs]
+    for area, operations in AREAS.items():
+        rows = [(_code_link(one.name, one.text), escape(one.meaning)) for one in operations]
         told += [f"## {area.capitalize()}", _table(("call", "meaning"), rows)]
     rows = [(_code_link(name, name), _prose(text)) for name, text in OBJECTS.items()]
     return "\n\n".join((*told, "## Whole models, and objects that train", _table(("name", "meaning"), rows)))

@@ -3,7 +3,6 @@
 The quotations themselves are compared with the documents in `test_source_quotations`.
 """
 
-import ast
 import importlib
 import inspect
 import re
@@ -20,6 +19,7 @@ from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.blocks import costs_model
 from veriformer.spec.heads.weights import weight_count
 from veriformer.spec.layers.weights import feed_forward_weights, gpt2_weights
+from veriformer.spec.operations import OPERATIONS
 from veriformer.spec.proofs.latex_reader import formulas, stated
 from veriformer.spec.registry import equations
 from veriformer.spec.sources.source_coverage import quoted_lines, statements
@@ -155,27 +155,13 @@ def _module_names():
 
 
 def contract():
-    """The defaults of the operations' arguments, as the contract has them: by operation, then by argument."""
-    folder = Path(__file__).parents[2] / "verify/veriformer/verify/contract/operations"
-    nodes = (node for file in folder.glob("*.py") for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
-    return {node.name: _written(node.args) for node in nodes if isinstance(node, ast.FunctionDef)}
+    """The numeric defaults of the operations' arguments, as their records have them: by operation, then argument."""
+    return {name: _defaults(one) for name, one in OPERATIONS.items()}
 
 
-def _written(arguments):
-    named = arguments.args[len(arguments.args) - len(arguments.defaults) :]
-    pairs = [
-        *zip(named, arguments.defaults, strict=True),
-        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
-    ]
-    found = {a.arg: _constant(default) for a, default in pairs if default is not None}
-    return {"axis" if name == "dim" else name: value for name, value in found.items()}
-
-
-def _constant(node):
-    try:
-        return ast.literal_eval(node)
-    except ValueError:
-        return None
+def _defaults(operation):
+    given = {name: one.default for name, one in operation.arguments.items() if not one.required}
+    return {"axis" if name == "dim" else name: value for name, value in given.items()}
 
 
 CONTRACT = contract()

@@ -4,39 +4,37 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from veriformer import impl
+from veriformer.spec.operations import OPERATIONS
+from veriformer.spec.operations.call import Operation
 from veriformer.spec.requirements import REQUIREMENTS
 from veriformer.verify.catalogue import checks
-from veriformer.verify.contract.signatures import STUBS
-from veriformer.verify.contract.table import meaning
+from veriformer.verify.contract.signatures import SIGNATURES
 from veriformer.verify.operations import registry
 from veriformer.verify.operations.layers import gelu, silu
 
-EACH = pytest.mark.parametrize(
-    "stub", [s for stubs in STUBS.values() for s in stubs.values()], ids=lambda s: s.__name__
-)
+EACH = pytest.mark.parametrize("operation", OPERATIONS.values(), ids=lambda one: one.name)
 
 
-def arguments(function: Callable[..., Any]) -> list[tuple[Any, ...]]:
-    return [(p.name, p.kind, p.default) for p in inspect.signature(function).parameters.values()]
-
-
-@EACH
-def test_our_own_implementation_is_called_as_the_contract_says(stub: Callable[..., Any]) -> None:
-    assert arguments(getattr(impl, stub.__name__)) == arguments(stub)
+def arguments(signature: inspect.Signature) -> list[tuple[Any, ...]]:
+    return [(p.name, p.kind, p.default) for p in signature.parameters.values()]
 
 
 @EACH
-def test_the_numbers_in_brackets_are_the_equations_that_are_required(stub: Callable[..., Any]) -> None:
-    brackets = re.search(r"\(([0-9ab, ]+)\)\.$", meaning(stub.__name__))
+def test_our_own_implementation_is_called_as_the_contract_says(operation: Operation) -> None:
+    assert arguments(inspect.signature(getattr(impl, operation.name))) == arguments(SIGNATURES[operation.name])
+
+
+@EACH
+def test_the_numbers_in_brackets_are_the_equations_that_are_required(operation: Operation) -> None:
+    brackets = re.search(r"\(([0-9ab, ]+)\)\.$", operation.meaning)
     told = brackets[1].split(", ") if brackets else []
-    required = [r for r in REQUIREMENTS if r.operation == stub.__name__]
+    required = [r for r in REQUIREMENTS if r.operation == operation.name]
     assert set(told) <= {number for r in required for number in r.equations}
     assert {number for r in required if r.slug.endswith(".equation") for number in r.equations} <= set(told)
 

@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 ADDED = (  # what the page says in words: where each of its blocks is listed
     ("spec/veriformer/spec/requirements/__init__.py", "_MODULES = (", '"squared_relu",'),
+    ("spec/veriformer/spec/operations/layers.py", "OPERATIONS = (", "SQUARED_RELU,"),
     ("spec/veriformer/spec/requirements/rms_norm.py", "REQUIREMENTS = (", "_ORTHOGONAL,"),
     ("verify/veriformer/verify/operations/layers/rms_norm.py", "CHECKS = (", "_ORTHOGONALITY, "),
     (

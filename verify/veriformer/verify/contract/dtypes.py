@@ -8,6 +8,8 @@ from collections.abc import Iterator
 import torch
 
 from veriformer.spec.arithmetic import FORMATS, Format
+from veriformer.spec.operations import OPERATIONS
+from veriformer.spec.operations.call import Floats
 from veriformer.verify.contract.formats import HALVES, NAMES, canonical
 
 __all__ = ["CHOSEN", "DEFAULTED", "HALVES", "NAMES", "NUMBERS", "TORCH", "canonical", "default", "format_of"]
@@ -19,13 +21,11 @@ TORCH: dict[str, torch.dtype] = {
     "fp16": torch.float16,
 }
 DEFAULTED: frozenset[str] = frozenset(
-    {"xavier_normal", "smooth_labels", "sinusoidal_encoding", "alibi_slopes", "alibi_bias"}
+    name for name, one in OPERATIONS.items() if one.result.axes is not None and not one.of_kind(Floats)
 )
 """Operations whose results have PyTorch's default dtype, on the CPU, as no tensor argument determines it."""
 
-NUMBERS: frozenset[str] = frozenset(
-    {"mse_loss", "cross_entropy", "perplexity", "masked_lm_loss", "expected_calibration_error"}
-)
+NUMBERS: frozenset[str] = frozenset(name for name, one in OPERATIONS.items() if one.result.axes == "")
 """Operations with a scalar result, which may be a Python number: without a gradient, then."""
 
 CHOSEN: frozenset[str] = DEFAULTED | NUMBERS

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from veriformer.spec.operations import OPERATIONS
+from veriformer.spec.operations.call import Tensor
 from veriformer.verify.contract.feature import Arguments
 
 _MULTIPLES = (128, 64, 32, 16, 8, 4, 2)
@@ -79,29 +80,21 @@ def _ends(multiple: int, tried: Sequence[int], taken: Sequence[int]) -> list[tup
     return [(smallest, None), (smallest, taken[-1])] if len(taken) > _FEW else [(smallest, None)]
 
 
-def sizes(operation: str, a: Arguments) -> Mapping[str, tuple[int, ...]]:
+def sizes(operation: str, arguments: Arguments) -> Mapping[str, tuple[int, ...]]:
     """Return the sizes of a call by axis, for the axes that size rules know."""
+    record = OPERATIONS.get(operation)
+    if record is None or not record.grown:
+        return {}
+    tensors = [name for name in record.of_kind(Tensor) if name in record.call and arguments.get(name) is not None]
     try:
-        return _SIZES[operation](a) if operation in _SIZES else {}
+        shapes = {name: _in_order(arguments[name].shape, arguments.get("dim", -1)) for name in tensors}
+        found = record.sizes(shapes)
+        return {axis: tuple(found[letter] for letter in letters) for axis, letters in record.grown.items()}
     except (KeyError, AttributeError, IndexError, TypeError):
         return {}
 
 
-def _of_attention(a: Any) -> Mapping[str, tuple[int, ...]]:
-    q, k, v = a["q"].shape, a["k"].shape, a["v"].shape
-    return {"n": (q[2], k[2]), "d_k": (q[3],), "d_v": (v[3],)}
-
-
-def _of_axis(a: Any) -> Mapping[str, tuple[int, ...]]:
-    return {"n": (a["z"].shape[a.get("dim", -1)],)}
-
-
-def _of_rows(a: Any) -> Mapping[str, tuple[int, ...]]:
-    return {"d": (a["x"].shape[-1],)}
-
-
-_SIZES = {
-    "attention": _of_attention,
-    **dict.fromkeys(("softmax", "logsumexp"), _of_axis),
-    **dict.fromkeys(("layer_norm", "rms_norm", "silu", "gelu"), _of_rows),
-}
+def _in_order(shape: Sequence[int], dim: int) -> tuple[int, ...]:
+    """Return a shape with the axis of the operation last, where records have it."""
+    shape = tuple(shape)
+    return (*shape[:dim], *shape[dim:][1:], shape[dim])

@@ -7,11 +7,14 @@ table, dropout. The sizes grow for targets that refuse small ones, to see which 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 
+from veriformer.spec.operations import OPERATIONS
+from veriformer.spec.operations.call import Floats, Operation, letters_of
 from veriformer.verify.contract import dtypes
 from veriformer.verify.contract.feature import Arguments
 from veriformer.verify.contract.features.positions import TABLES
@@ -93,21 +96,17 @@ def edges(operation: str, arguments: Arguments) -> Iterator[Arguments]:
         yield from _dropping(arguments)
 
 
-def _grown_attention(trial: Trial, s: Sizes) -> Arguments:
-    kind = Values("gaussian", 7)
-    q, k = (trial.tensor(x) for x in kind.array(2, 1, 2, s["n"], s["d_k"]))
-    return {"q": q, "k": k, "v": trial.tensor(kind.array(1, 2, s["n"], s["d_v"]))}
-
-
-def _grown_rows(name: str, axis: str) -> Callable[[Trial, Sizes], Arguments]:
-    return lambda trial, s: {name: trial.tensor(Values("gaussian", 7).array(3, s[axis]))}
-
-
-_GROWN: dict[str, tuple[dict[str, tuple[int, ...]], Callable[[Trial, Sizes], Arguments]]] = {
-    "attention": ({"n": LENGTHS, "d_k": WIDTHS, "d_v": WIDTHS}, _grown_attention),
-    **dict.fromkeys(("softmax", "logsumexp"), ({"n": LENGTHS}, _grown_rows("z", "n"))),
-    **dict.fromkeys(("layer_norm", "rms_norm", "silu", "gelu"), ({"d": WIDTHS}, _grown_rows("x", "d"))),
-}
+def _grown(record: Operation, trial: Trial, s: Sizes) -> Arguments:
+    """Return a plain call of these sizes: three leading axes of rows, one batch element, two key heads and heads."""
+    letters = {letter: s[axis] for axis, governed in record.grown.items() for letter in governed}
+    known = {"B": 1, "G": 2, "R": 1, **letters}
+    made = {}
+    for i, (name, one) in enumerate(record.call.items()):
+        if isinstance(one, Floats) and one.required:
+            shape = [math.prod(known[letter] for letter in factors) for factors in letters_of(one.axes)]
+            lead = [3] if one.axes.startswith("...") else []
+            made[name] = trial.tensor(Values("gaussian", 7 + i).array(*lead, *shape))
+    return made
 
 
 def find_size_rules(operation: str, trial: Trial, answers: Callable[[Trial, Arguments], bool]) -> list[SizeRule]:
@@ -115,12 +114,13 @@ def find_size_rules(operation: str, trial: Trial, answers: Callable[[Trial, Argu
 
     The widths of keys and values are varied together: where they must be equal, another rule is to say so.
     """
-    if operation not in _GROWN:
+    record = OPERATIONS.get(operation)
+    if record is None or not record.grown:
         return []
-    axes, make = _GROWN[operation]
+    axes = {axis: LENGTHS if axis.startswith("n") else WIDTHS for axis in record.grown}
 
     def taken(s: Sizes) -> bool:
-        return answers(trial, make(trial, s))
+        return answers(trial, _grown(record, trial, s))
 
     start = _first_taken(axes, taken)
     if start is None:

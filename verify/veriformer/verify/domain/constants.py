@@ -11,6 +11,8 @@ import numpy as np
 import torch
 
 from veriformer.spec.arithmetic import Float
+from veriformer.spec.operations import OPERATIONS
+from veriformer.spec.operations.call import Choice, Number, Pair
 from veriformer.verify.contract.signatures import OPTIONAL
 from veriformer.verify.domain.sample import Sample, all_fit
 from veriformer.verify.judging.arguments import array
@@ -19,37 +21,17 @@ from veriformer.verify.judging.outcome import Outcome
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.targets.target import Target
 
-_EPS = (1e-5, 1e-6, 1e-8, 1e-12, 1e-7, 1e-3, 1e-4, 1e-9, 1e-10, 1e-15, 0.0, 2.0**-23, 2.0**-52)
-_BASES = (10000.0, 500000.0, 1000000.0, 1000.0, 100000.0, 50000.0)
-_BETAS = ((0.9, 0.999), (0.9, 0.95), (0.9, 0.98), (0.9, 0.99), (0.95, 0.999))
-_DECAYS = (0.0, 0.01, 0.1, 1e-4, 5e-4)
-
-_ACTIVATIONS = ("gelu", "relu", "gelu_tanh", "silu", "tanh", "sigmoid")
-
 USUAL: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
-    "layer_norm": {"eps": _EPS},
-    "rms_norm": {"eps": _EPS},
-    "transformer_block": {"activation": _ACTIVATIONS, "eps": _EPS},
-    "mlp": {"activation": _ACTIVATIONS},
-    "feed_forward": {"activation": _ACTIVATIONS},
-    "gelu": {"approximate": ("none", "tanh")},
-    "adam": {"betas": _BETAS, "eps": _EPS, "weight_decay": _DECAYS},
-    "adamw": {"betas": _BETAS, "eps": _EPS, "weight_decay": _DECAYS},
-    "sgd_momentum": {"beta": (0.9, 0.99, 0.95, 0.5, 0.0)},
-    "rope": {"base": _BASES},
-    "sinusoidal_encoding": {"base": _BASES},
-    "expected_calibration_error": {"num_bins": (15, 10, 20, 5, 100)},
-    "t5_relative_position_bucket": {"num_buckets": (32, 64, 16), "max_distance": (128, 256, 64)},
-    "mixture_of_experts": {"top_k": (2, 1)},
+    name: {
+        key: one.usual for key, one in record.arguments.items() if isinstance(one, Number | Pair | Choice) and one.usual
+    }
+    for name, record in OPERATIONS.items()
 }
 """By operation and argument, what is usual where a signature has no such argument."""
 
 STATED: Mapping[str, tuple[str, ...]] = {"cross_entropy": ("label_smoothing", "reduction")}
 """By operation, the arguments that code may leave out with a default of its own, which is read off the signature and
 never measured: a sum where the contract has the mean is a fault of code that does not say so."""
-
-RANGES: Mapping[str, tuple[float, float]] = {"eps": (0.0, 1e-2), "base": (10.0, 1e8), "beta": (0.0, 1.0)}
-"""Between which numbers a constant lies that is measured: a size of the code that fits as an epsilon is none."""
 
 NO_OTHERS = frozenset({"sinusoidal_encoding"})
 """Operations whose published formula states the number: a base that is none of the usual ones is a wrong exponent,
@@ -152,7 +134,7 @@ def _inverted(operation: OpInfo, name: str, samples: Sequence[Sample], judged_by
         constants = {name: float(f"{math.exp(theta):.{digits - 1}e}")}
         if all_fit(samples, operation, judged_by, constants):
             _told_apart(operation, name, constants, samples, judged_by)
-            return _admitted(name, constants)
+            return _admitted(operation, name, constants)
     return None
 
 
@@ -160,17 +142,22 @@ def _told_apart(
     operation: OpInfo, name: str, constants: Mapping[str, Any], samples: Sequence[Sample], judged_by: str
 ) -> None:
     """Raise Unadmitted where half or twice the number explains every result as well."""
-    least, most = RANGES.get(name, (-math.inf, math.inf))
     for other in (0.5 * constants[name], 2 * constants[name]):
-        if least <= other <= most and all_fit(samples, operation, judged_by, {name: other}):
+        if _in_range(operation, name, other) and all_fit(samples, operation, judged_by, {name: other}):
             raise Unadmitted(f"{name}: {constants[name]:g} and {other:g} both explain its results")
 
 
-def _admitted(name: str, constants: dict[str, Any]) -> dict[str, Any]:
-    least, most = RANGES.get(name, (-math.inf, math.inf))
-    if not least <= constants[name] <= most:
+def _admitted(operation: OpInfo, name: str, constants: dict[str, Any]) -> dict[str, Any]:
+    """Return the constants; raise Unadmitted for a size of the code that fits as an epsilon."""
+    if not _in_range(operation, name, constants[name]):
         raise Unadmitted(f"{name}: {constants[name]:g} alone explains its results, which is no {name}")
     return constants
+
+
+def _in_range(operation: OpInfo, name: str, value: float) -> bool:
+    """Return whether a number lies where the record's values of practice may lie."""
+    argument = OPERATIONS[operation.name].arguments[name]
+    return not isinstance(argument, Number) or argument.least <= value <= argument.most
 
 
 def _residual(operation: OpInfo, name: str, samples: Sequence[Sample]) -> Callable[[float], Any]:

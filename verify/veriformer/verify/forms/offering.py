@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from veriformer.verify.contract.signatures import AREA, OPTIONAL, POSITIONAL, STUBS
+from veriformer.verify.contract.signatures import OPTIONAL, POSITIONAL, SIGNATURES
 from veriformer.verify.forms.form import NotOffered, Unfit
 
 
@@ -23,10 +23,10 @@ def offered(
     options: optional arguments of the contract that ``call`` takes; every other one is left out of the signature.
     required: those among them without a default. defaults: where the code's default is not the contract's.
     """
-    stub = inspect.signature(STUBS[AREA[operation]][operation]).parameters
+    stub = SIGNATURES[operation].parameters
     taken = [stub[name] for name in stub if name in POSITIONAL[operation] or name in {*options, *required}]
     taken += [stub[name] for name in stub if name not in OPTIONAL.get(operation, {}) and stub[name] not in taken]
-    shown = [p.replace(default=_default(p, required, defaults or {}), annotation=p.empty) for p in taken]
+    shown = [p.replace(default=_default(p, required, defaults or {})) for p in taken]
     order = list(stub)
     keyword = [
         p.replace(kind=p.KEYWORD_ONLY) if p.default is p.empty and _after_default(p, shown) else p for p in shown

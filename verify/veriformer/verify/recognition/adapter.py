@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from veriformer.verify.contract.signatures import AREA
-from veriformer.verify.contract.table import call
+from veriformer.spec.operations import OPERATIONS
 from veriformer.verify.forms.pin import Pin
 from veriformer.verify.forms.registry import form_named
 from veriformer.verify.results.domain import Domain
@@ -55,7 +54,7 @@ def _lines(pin: Pin, place: str, domain: Mapping[str, Any], again: bool) -> list
     where = place if not head else f"{place[:-2]}.{head}')" if place.startswith("importlib") else f"{place}.{head}"
     thing = f"{where}.{name}" if name else where
     readings = "".join(f", {_as_keyword(key, value)}" for key, value in pin.readings.items())
-    lines = [f"# {call(pin.operation)}" if pin.operation in AREA else f"# {pin.operation}"]
+    lines = [f"# {OPERATIONS[pin.operation].text}" if pin.operation in OPERATIONS else f"# {pin.operation}"]
     lines += [f"# {form_named(pin.form).says}"]
     lines += [f"# {one}" for one in pin.told]
     if not pin.everywhere:

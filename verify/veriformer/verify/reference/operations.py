@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from veriformer.spec.explanation import Explanation, Fact
+from veriformer.spec.operations import OPERATIONS
+from veriformer.spec.operations.call import Operation
 from veriformer.spec.requirements import REQUIREMENTS
-from veriformer.verify.contract.table import call, paragraphs, stubs
 
 OBJECTS: Mapping[str, str] = {
     "causal_lm": "Decoder: an `nn.Module`, or a callable without arguments that builds one; `model(ids, "
@@ -23,14 +24,14 @@ OBJECTS: Mapping[str, str] = {
 
 def names() -> Iterable[str]:
     """Return the operations in the contract's order, then models and objects that train."""
-    return [*stubs(), *OBJECTS]
+    return [*OPERATIONS, *OBJECTS]
 
 
 def explain(name: str) -> Explanation:
     """Return how an operation is called, what it gives and what is demanded of it."""
     demanded = [one for one in REQUIREMENTS if one.operation == name]
     equations = dict.fromkeys(number for one in demanded for number in one.equations)
-    said = [OBJECTS[name]] if name in OBJECTS else [f"`{call(name)}`", *paragraphs(name)]
+    said = [OBJECTS[name]] if name in OBJECTS else _paragraphs(OPERATIONS[name])
     return Explanation(
         kind="operation",
         name=name,
@@ -41,3 +42,7 @@ def explain(name: str) -> Explanation:
             Fact("requirements", [one.slug for one in demanded], names="requirement"),
         ),
     )
+
+
+def _paragraphs(operation: Operation) -> list[str]:
+    return [f"`{operation.text}`", *operation.says.split("\n\n")]

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType, ModuleType
 
-from veriformer.verify.contract.signatures import AREA, POSITIONAL, STUBS
+from veriformer.verify.contract.signatures import AREA, POSITIONAL, SIGNATURES
 from veriformer.verify.forms.frameworks import framework_of
 from veriformer.verify.targets.kinds import FIRST_ARGUMENT, MODELS, TRAINERS
 
@@ -49,7 +49,7 @@ def _by_contract(module: ModuleType, name: str) -> bool:
     if name not in FIRST_ARGUMENT and any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters.values()):
         return True
     if name in AREA:
-        known = inspect.signature(STUBS[AREA[name]][name]).parameters
+        known = SIGNATURES[name].parameters
         if any(p.default is p.empty and own not in known for own, p in parameters.items()):
             return False  # no call of the contract gives what it asks for
     first = {FIRST_ARGUMENT[name]} if name in FIRST_ARGUMENT else set()

@@ -8,56 +8,21 @@ from typing import Any
 import numpy as np
 import torch
 
+from veriformer.spec.operations.call import Axis, Choice, Flag, Integer, Number, Probability
 from veriformer.verify.contract.feature import Arguments, Feature
 from veriformer.verify.contract.features.making import Condition, Named, article, fragile, number, on, ordinary
-from veriformer.verify.contract.signatures import INTEGRAL, OPTIONAL
-
-CHOICES: dict[str, tuple[str, ...]] = {
-    "activation": ("relu", "sigmoid", "tanh", "gelu"),
-    "approximate": ("tanh",),
-    "norm": ("post",),
-    "pairing": ("half",),
-    "quantization": ("int8",),
-    "reduction": ("sum", "none"),
-}
-"""Options that are words, with those that are judged beside the default."""
-
-NUMBERS: dict[str, tuple[str, ...]] = {
-    "smooth_labels": ("num_classes", "alpha"),
-    "temperature_scale": ("temperature",),
-    "dropout": ("p",),
-    "xavier_normal": ("n_in", "n_out"),
-    **dict.fromkeys(("gradient_descent", "sgd_momentum", "adam", "adamw"), ("lr",)),
-    "warmup": ("max_lr", "warmup_steps"),
-    "warmup_cosine": ("max_lr", "warmup_steps", "total_steps"),
-    "noam": ("d_model", "warmup_steps"),
-    "clip_grad_norm": ("max_norm",),
-    "causal_mask": ("n_q", "n_k"),
-    "alibi_slopes": ("num_heads",),
-    "alibi_bias": ("num_heads", "n_q", "n_k"),
-    "sinusoidal_encoding": ("num_positions", "d_model"),
-    "kv_cache": ("batch", "num_kv_heads", "max_length", "head_dim"),
-    "top_k_filter": ("k",),
-    "top_p_filter": ("p",),
-    "beam_search": ("beam_width", "max_length", "eos"),
-    "bpe_train": ("num_merges",),
-    "multi_head_attention": ("num_heads",),
-    "transformer_block": ("num_heads",),
-}
-"""Numbers that every call of an operation has."""
-
-PROBABILITIES = frozenset({"p", "alpha", "label_smoothing", "dropout_p"})
-"""Numbers between 0 and 1, of which both ends are degenerate."""
+from veriformer.verify.contract.signatures import OPTIONAL, arguments
 
 
 def of_options(operation: str) -> Iterator[Feature]:
     """Yield features of each optional argument: another value than the default, the default left out or given."""
     for name, default in OPTIONAL.get(operation, {}).items():
-        if name in CHOICES:
-            yield from ordinary(operation, *((f"{name}={word!r}", _equal(name, word)) for word in CHOICES[name]))
-        elif isinstance(default, bool):
+        argument = arguments(operation)[name]
+        if isinstance(argument, Choice):
+            yield from ordinary(operation, *((f"{name}={word!r}", _equal(name, word)) for word in argument.others))
+        elif isinstance(argument, Flag):
             yield from ordinary(operation, (f"{name}={not default}", _equal(name, not default)))
-        elif name != "dim":
+        elif not isinstance(argument, Axis):
             yield from ordinary(operation, (article(name), _other(name, default)))
         if default is None:
             yield from ordinary(operation, (f"{name}=None", on(name, lambda x: x is None)))
@@ -66,18 +31,18 @@ def of_options(operation: str) -> Iterator[Feature]:
 
 def of_numbers(operation: str) -> Iterator[Feature]:
     """Yield features of the values and kinds of numbers."""
-    defaults, integral = OPTIONAL.get(operation, {}), INTEGRAL.get(operation, frozenset())
-    for name in (*defaults, *NUMBERS.get(operation, ())):
-        if name not in ("dim", "ignore_index", "eos", "mask", "bias", "weight", "generator", *CHOICES):
-            of_zero = ordinary if defaults.get(name) == 0 else fragile
+    for name, argument in arguments(operation).items():
+        if isinstance(argument, Number):
+            certain = isinstance(argument, Probability)
+            of_zero = ordinary if argument.default == 0 else fragile
             yield from of_zero(operation, (f"{article(name)} of 0", _equal(name, 0)))
             yield from fragile(operation, *_signs(name))
-            of_one = fragile if name in PROBABILITIES else ordinary
-            if name in PROBABILITIES:
+            of_one = fragile if certain else ordinary
+            if certain:
                 yield from fragile(operation, (f"{article(name)} within rounding of 0 or 1", _nearly_certain(name)))
             yield from of_one(operation, (f"{article(name)} of 1", _equal(name, 1)))
             yield from fragile(operation, (f"a NumPy number as {name}", on(name, lambda x: isinstance(x, np.generic))))
-            if name not in integral:
+            if not isinstance(argument, Integer):
                 yield from ordinary(operation, (f"an integer as {name}", on(name, _is_integer)))
 
 

@@ -2,46 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 
+from veriformer.spec.operations import OPERATIONS
+from veriformer.spec.operations.call import Floats, Integers, Tensor, TensorList
+from veriformer.verify.contract import dtypes
 from veriformer.verify.contract.feature import Feature
 from veriformer.verify.contract.features.making import Condition, Named, demanded, fragile, on, ordinary
-
-TENSORS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("softmax", "logsumexp"), ("z",)),
-    **dict.fromkeys(("cross_entropy", "perplexity"), ("logits", "target")),
-    "masked_lm_loss": ("logits", "labels"),
-    "smooth_labels": ("target",),
-    **dict.fromkeys(("temperature_scale", "top_k_filter", "top_p_filter", "greedy"), ("logits",)),
-    "expected_calibration_error": ("probs", "target"),
-    "mse_loss": ("prediction", "target"),
-    **dict.fromkeys(("mlp", "feed_forward"), ("x", "w1", "b1", "w2", "b2")),
-    "layer_norm": ("x", "weight", "bias"),
-    "rms_norm": ("x", "weight"),
-    "residual": ("x", "fx"),
-    **dict.fromkeys(("gelu", "silu", "dropout"), ("x",)),
-    "swiglu": ("x", "w_gate", "w_up", "w_down"),
-    "mixture_of_experts": ("x", "router", "w1", "b1", "w2", "b2"),
-    "token_embedding": ("ids", "weight"),
-    "lm_head": ("h", "weight"),
-    "transformer_block": ("x", "w_q", "w_k", "w_v", "w_o", "w1", "w2", "attention_mask"),
-    "attention": ("q", "k", "v", "mask", "bias"),
-    "multi_head_attention": ("x", "w_q", "w_k", "w_v", "w_o", "context", "attention_mask"),
-    "linear_attention": ("q", "k", "v"),
-    "cached_attention": ("q_new", "k_new", "v_new"),
-    "rope": ("x", "positions"),
-    "t5_relative_position_bucket": ("relative_position",),
-    "beam_search": ("start",),
-}
-"""Tensor arguments of every operation, the main one first."""
-
-PARAMETERS = frozenset({"w1", "b1", "w2", "b2", "w_q", "w_k", "w_v", "w_o", "w_gate", "w_up", "w_down", "router"})
-"""Tensors whose sizes follow from others: they have features of strides and values alone."""
-
-INTEGERS = frozenset({"ids", "labels", "target", "positions", "relative_position", "attention_mask", "start"})
-"""Tensors that may hold integers."""
 
 _RANKS = range(1, 6)
 _LENGTHS = (64, 128, 1024)
@@ -49,30 +18,31 @@ _LENGTHS = (64, 128, 1024)
 
 def of_shapes(operation: str) -> Iterator[Feature]:
     """Yield the features of rank, size and strides of every tensor."""
-    for name in TENSORS.get(operation, ()):
+    for name, tensor in tensors(operation).items():
         yield from ordinary(operation, *_strides(name))
-        if name not in PARAMETERS:
+        if not (isinstance(tensor, Floats) and tensor.sized_by_others):
             yield from fragile(operation, *_degenerate(name))
-            of_one = ordinary if name in INTEGERS else fragile
+            of_one = ordinary if isinstance(tensor, Integers) else fragile
             yield from of_one(operation, *_of_one(name))
             for rank in _RANKS:
-                of_rank = ordinary if rank in _usual_ranks(operation, name) else fragile
+                of_rank = ordinary if rank in _usual_ranks(operation, tensor) else fragile
                 yield from of_rank(operation, (f"{name} of rank {rank}", _rank(name, rank)))
             yield from ordinary(operation, *_sizes(name))
             yield from demanded(operation, *_several(name))
     yield from ordinary(operation, *_leading(operation))
 
 
-_OF_LOSSES = frozenset({"cross_entropy", "perplexity", "masked_lm_loss", "mse_loss"})
+def tensors(operation: str) -> Mapping[str, Tensor]:
+    """Return the tensors among the arguments of an operation, the main one first."""
+    given = OPERATIONS[operation].arguments if operation in OPERATIONS else {}
+    return {name: one for name, one in given.items() if isinstance(one, Tensor)}
 
 
-def _usual_ranks(operation: str, name: str) -> range:
+def _usual_ranks(operation: str, tensor: Tensor) -> range:
     """Return the ranks that people give a tensor: losses are of rows, or of batches of rows."""
-    if name in INTEGERS:
+    if isinstance(tensor, Integers):
         return range(1, 3)
-    if operation in _OF_LOSSES:
-        return range(2, 4)
-    return range(1, 5)
+    return range(2, 4) if operation in dtypes.NUMBERS else range(1, 5)
 
 
 def _rank(name: str, rank: int) -> Condition:
@@ -155,10 +125,9 @@ def _expanded(x: torch.Tensor) -> bool:
 
 def _leading(operation: str) -> tuple[Named, ...]:
     """Return features of the axes before those of the operation, where it takes any."""
-    names = TENSORS.get(operation, ())
-    if not names or operation in ("attention", "linear_attention", "cached_attention", "beam_search"):
+    first = next((name for name, one in tensors(operation).items() if one.axes.startswith("...")), None)
+    if first is None:
         return ()
-    first = names[0]
     return (
         ("leading axes", lambda a: a[first].ndim > 1),
         ("several leading axes", lambda a: a[first].ndim > 2),
@@ -166,13 +135,10 @@ def _leading(operation: str) -> tuple[Named, ...]:
     )
 
 
-_OF_LISTS = ("gradient_descent", "sgd_momentum", "adam", "adamw", "clip_grad_norm", "accumulate_gradients")
-
-
 def of_lists(operation: str) -> Iterator[Feature]:
     """Yield features of operations over a list of tensors."""
-    names = ("params", "grads") if operation in _OF_LISTS else ()
-    for name in names:
+    given = operation in OPERATIONS and OPERATIONS[operation].of_kind(TensorList)
+    for name in ("params", "grads") if given else ():  # what parameters are stepped by is part of their call
         yield from ordinary(operation, (f"several {name}", on(name, lambda x: len(x) > 1)))
         yield from fragile(operation, (f"no {name}", on(name, lambda x: len(x) == 0)))
         yield from ordinary(operation, (f"0-dimensional {name}", on(name, lambda x: any(t.ndim == 0 for t in x))))
@@ -188,13 +154,13 @@ def _mixed(tensors: Sequence[torch.Tensor]) -> bool:
 
 def of_integers(operation: str) -> Iterator[Feature]:
     """Yield features of the integer types of ids, positions and masks."""
-    for name in TENSORS.get(operation, ()):
-        if name not in INTEGERS:
+    for name, tensor in tensors(operation).items():
+        if not isinstance(tensor, Integers):
             continue
         yield from ordinary(operation, (f"int32 {name}", _typed(name, torch.int32)))
         for dtype in (torch.uint8, torch.int8, torch.int16):  # which nobody looks up rows by
             yield from fragile(operation, (f"{str(dtype).removeprefix('torch.')} {name}", _typed(name, dtype)))
-        if name in ("attention_mask", "positions", "target"):
+        if tensor.floating:
             yield from ordinary(operation, (f"a floating {name}", on(name, torch.is_floating_point)))
 
 

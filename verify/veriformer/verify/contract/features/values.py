@@ -10,11 +10,10 @@ from functools import cached_property
 
 import torch
 
+from veriformer.spec.operations.call import Floats, Integers
 from veriformer.verify.contract.feature import Arguments, Feature
 from veriformer.verify.contract.features.making import Named, demanded, fragile
-from veriformer.verify.contract.features.shapes import INTEGERS, PARAMETERS, TENSORS
-
-_LEARNED = PARAMETERS | {"weight", "bias"}
+from veriformer.verify.contract.features.shapes import tensors
 
 CHOOSING = frozenset({"top_k_filter", "top_p_filter", "greedy", "expected_calibration_error"})
 """Operations in which larger values are chosen among others: for these alone, ties are degenerate input."""
@@ -22,14 +21,15 @@ CHOOSING = frozenset({"top_k_filter", "top_p_filter", "greedy", "expected_calibr
 
 def of_values(operation: str) -> Iterator[Feature]:
     """Yield the features of signs, ties and extremes of every floating tensor; only inf and NaN may be refused."""
-    probabilities = {"target"} if operation in ("cross_entropy", "mse_loss") else set()
-    for name in (name for name in TENSORS.get(operation, ()) if name not in INTEGERS - probabilities | {"mask"}):
+    for name, tensor in tensors(operation).items():
+        if not (isinstance(tensor, Floats) or (isinstance(tensor, Integers) and tensor.probabilities)):
+            continue
         yield from demanded(operation, *_signs(name))
         ties: Named = (f"ties in {name}", _of(name, lambda f: _ties(f.x)))
         yield from fragile(operation, ties, optional=False) if operation in CHOOSING else demanded(operation, ties)
         yield from fragile(operation, *_extremes(name), optional=False)
         rows = _of_rows(name)  # those of parameters are nothing special: gains of ones, a bias of two entries
-        yield from demanded(operation, *rows) if name in _LEARNED else fragile(operation, *rows, optional=False)
+        yield from demanded(operation, *rows) if tensor.learned else fragile(operation, *rows, optional=False)
         yield from fragile(operation, *_not_finite(name))
 
 
