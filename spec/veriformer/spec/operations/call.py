@@ -71,11 +71,15 @@ class TensorList(Argument):
 
 @dataclass(frozen=True)
 class Number(Argument):
-    """A number. least, most: what is admitted. usual: values of practice where a signature hides it, likely first."""
+    """A number.
+
+    least: what is admitted. usual: values of practice where a signature hides it, likely ones first. between: where a
+    value lies that is measured: a size of the code that fits as an epsilon is none.
+    """
 
     least: float = float("-inf")
-    most: float = float("inf")
     usual: tuple[Any, ...] = ()
+    between: tuple[float, float] = (float("-inf"), float("inf"))
 
 
 @dataclass(frozen=True)
@@ -83,12 +87,13 @@ class Probability(Number):
     """A number from 0 to 1, both ends of which are degenerate."""
 
     least: float = 0.0
-    most: float = 1.0
 
 
 @dataclass(frozen=True)
 class Integer(Number):
     """An integer, such as a size or a count."""
+
+    least: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -142,7 +147,7 @@ class Operation:
     name, says: its name and meaning, in paragraphs; the first ends with the numbers of the source documents' equations.
     call: its arguments in order. options: those that are given by name alone.
     formula: ``f(xp, **arguments)`` over an arithmetic. gradient: its vector-Jacobian product
-    ``f(xp, *tensors, g, **options)``, of the arguments that are differentiable, in their order.
+    ``f(xp, *call, g, **options)``, of the arguments that are differentiable, in their order; an axis follows g.
     beside: an operation that makes an argument of this one, whose options it has among its own.
     grown: by the axis that a rule on sizes names, the letters that it governs; empty where calls have no such rules.
     """
@@ -174,6 +179,16 @@ class Operation:
             ]
         )
 
+    @property
+    def differentiable(self) -> tuple[str, ...]:
+        """Return the names of the arguments that have a gradient, in the order in which ``gradient`` gives theirs."""
+        return tuple(name for name, one in self.arguments.items() if isinstance(one, Floats) and not one.constant)
+
+    @property
+    def tensors(self) -> Mapping[str, Tensor]:
+        """Return the arguments that are tensors."""
+        return {name: one for name, one in self.arguments.items() if isinstance(one, Tensor)}
+
     def of_kind(self, *kinds: type[Argument]) -> tuple[str, ...]:
         """Return the names of the arguments of these kinds, in order."""
         return tuple(name for name, argument in self.arguments.items() if isinstance(argument, kinds))
@@ -182,8 +197,7 @@ class Operation:
         """Return the sizes of letters that stand alone on an axis. shapes: of tensors by argument."""
         found: dict[str, int] = {}
         for name, shape in shapes.items():
-            argument = self.arguments[name]
-            letters = letters_of(argument.axes) if isinstance(argument, Tensor) else ()
+            letters = letters_of(self.tensors[name].axes)
             for factors, size in zip(reversed(letters), reversed(shape), strict=False):
                 if len(factors) == 1:
                     found.setdefault(factors[0], size)

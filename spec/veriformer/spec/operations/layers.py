@@ -1,5 +1,18 @@
 """Layers: networks, norms, activations, embeddings and a whole block."""
 
+from veriformer.spec.language.lm_head import lm_head, lm_head_vjp
+from veriformer.spec.language.token_embedding import token_embedding, token_embedding_vjp
+from veriformer.spec.layers.dropout import dropout, dropout_vjp
+from veriformer.spec.layers.feed_forward import feed_forward, feed_forward_vjp
+from veriformer.spec.layers.gelu import gelu, gelu_vjp
+from veriformer.spec.layers.layer_norm import layer_norm, layer_norm_vjp
+from veriformer.spec.layers.mixture_of_experts import mixture_of_experts, mixture_of_experts_vjp
+from veriformer.spec.layers.mlp import mlp, mlp_vjp
+from veriformer.spec.layers.mse_loss import mse_loss, mse_loss_vjp
+from veriformer.spec.layers.residual import residual, residual_vjp
+from veriformer.spec.layers.rms_norm import rms_norm, rms_norm_vjp
+from veriformer.spec.layers.silu import silu, silu_vjp
+from veriformer.spec.layers.swiglu import swiglu, swiglu_vjp
 from veriformer.spec.operations.call import (
     Choice,
     Flag,
@@ -29,7 +42,7 @@ def _weights(axes: str) -> Floats:
 
 
 def _epsilon(default: float) -> Number:
-    return Number(default=default, least=0.0, most=1e-2, usual=EPS)
+    return Number(default=default, least=0.0, usual=EPS, between=(0.0, 1e-2))
 
 
 _ROWS = Floats("... d")
@@ -41,8 +54,10 @@ OPERATIONS = (
     Operation(
         name="mse_loss",
         says="Mean over samples of ‖prediction − target‖².",
-        call={"prediction": _ROWS, "target": _ROWS},
+        call={"prediction": _ROWS, "target": Floats("... d", constant=True)},
         result=Result(""),
+        formula=mse_loss,
+        gradient=mse_loss_vjp,
     ),
     Operation(
         name="mlp",
@@ -50,6 +65,8 @@ OPERATIONS = (
         call=_TWO_LAYERS,
         options={"activation": _activation("relu")},
         result=Result("... o"),
+        formula=mlp,
+        gradient=mlp_vjp,
     ),
     Operation(
         name="layer_norm",
@@ -61,6 +78,8 @@ OPERATIONS = (
         },
         options={"eps": _epsilon(1e-5)},
         result=Result("... d"),
+        formula=layer_norm,
+        gradient=layer_norm_vjp,
         grown=_GROWN,
     ),
     Operation(
@@ -69,6 +88,8 @@ OPERATIONS = (
         call={"x": _ROWS, "weight": Floats("d", default=None, learned=True)},
         options={"eps": _epsilon(1e-6)},
         result=Result("... d"),
+        formula=rms_norm,
+        gradient=rms_norm_vjp,
         grown=_GROWN,
     ),
     Operation(
@@ -77,6 +98,8 @@ OPERATIONS = (
         call={"x": _ROWS, "fx": _ROWS},
         options={"scale": Number(default=1.0)},
         result=Result("... d"),
+        formula=residual,
+        gradient=residual_vjp,
     ),
     Operation(
         name="gelu",
@@ -84,9 +107,19 @@ OPERATIONS = (
         call={"x": _ROWS},
         options={"approximate": Choice(default="none", others=("tanh",), usual=("none", "tanh"))},
         result=Result("... d"),
+        formula=gelu,
+        gradient=gelu_vjp,
         grown=_GROWN,
     ),
-    Operation(name="silu", says="SiLU: x · σ(x).", call={"x": _ROWS}, result=Result("... d"), grown=_GROWN),
+    Operation(
+        name="silu",
+        says="SiLU: x · σ(x).",
+        call={"x": _ROWS},
+        result=Result("... d"),
+        formula=silu,
+        gradient=silu_vjp,
+        grown=_GROWN,
+    ),
     Operation(
         name="feed_forward",
         says="Position-wise feed-forward network with dropout of the hidden activations (36, 47).",
@@ -98,12 +131,16 @@ OPERATIONS = (
             "generator": _GENERATOR,
         },
         result=Result("... o"),
+        formula=feed_forward,
+        gradient=feed_forward_vjp,
     ),
     Operation(
         name="swiglu",
         says="SwiGLU: (silu(x W_gate) ⊙ x W_up) W_down.",
         call={"x": _ROWS, "w_gate": _weights("d f"), "w_up": _weights("d f"), "w_down": _weights("f o")},
         result=Result("... o"),
+        formula=swiglu,
+        gradient=swiglu_vjp,
     ),
     Operation(
         name="mixture_of_experts",
@@ -118,6 +155,8 @@ OPERATIONS = (
         },
         options={"top_k": Integer(default=2, least=1, usual=(2, 1))},
         result=Result("... o"),
+        formula=mixture_of_experts,
+        gradient=mixture_of_experts_vjp,
     ),
     Operation(
         name="dropout",
@@ -126,6 +165,8 @@ OPERATIONS = (
         call={"x": _ROWS, "p": Probability()},
         options={"training": Flag(default=True), "generator": _GENERATOR},
         result=Result("... d"),
+        formula=dropout,
+        gradient=dropout_vjp,
     ),
     Operation(
         name="xavier_normal",
@@ -139,12 +180,16 @@ OPERATIONS = (
         says="Embedding lookup: weight[ids] (39).",
         call={"ids": Integers("...", below="V"), "weight": Floats("V d", learned=True)},
         result=Result("... d"),
+        formula=token_embedding,
+        gradient=token_embedding_vjp,
     ),
     Operation(
         name="lm_head",
         says="Vocabulary logits: h Wᵀ (40).",
         call={"h": _ROWS, "weight": Floats("V d", learned=True)},
         result=Result("... V"),
+        formula=lm_head,
+        gradient=lm_head_vjp,
     ),
     Operation(
         name="transformer_block",

@@ -12,7 +12,7 @@ _STEP = {"step": Mark()}
 def _of_adam(weight_decay: float) -> dict[str, Number | Pair]:
     return {
         "betas": _BETAS,
-        "eps": Number(default=1e-8, least=0.0, most=1e-2, usual=EPS),
+        "eps": Number(default=1e-8, least=0.0, usual=EPS, between=(0.0, 1e-2)),
         "weight_decay": Number(default=weight_decay, least=0.0, usual=_DECAYS),
     }
 
@@ -23,7 +23,7 @@ OPERATIONS = (
         name="sgd_momentum",
         says="SGD with momentum: steps along v = β v + (1 − β) g, which starts at 0 (5, 6).",
         call=_OBJECT,
-        options={"beta": Number(default=0.9, least=0.0, most=1.0, usual=(0.9, 0.99, 0.95, 0.5, 0.0))},
+        options={"beta": Number(default=0.9, least=0.0, usual=(0.9, 0.99, 0.95, 0.5, 0.0), between=(0.0, 1.0))},
     ),
     Operation(
         name="adam",

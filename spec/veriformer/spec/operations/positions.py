@@ -1,8 +1,11 @@
 """Positions: encodings, rotations, biases and buckets."""
 
 from veriformer.spec.operations.call import Choice, Flag, Floats, Integer, Integers, Number, Operation, Other, Result
+from veriformer.spec.positions.alibi import alibi_bias, alibi_slopes
+from veriformer.spec.positions.rope import rope, rope_vjp
+from veriformer.spec.positions.sinusoidal_encoding import sinusoidal_encoding
 
-_BASE = Number(default=10000.0, least=10.0, most=1e8, usual=(10000.0, 500000.0, 1000000.0, 1000.0, 100000.0, 50000.0))
+_BASE = Number(default=10000.0, between=(10.0, 1e8), usual=(10000.0, 500000.0, 1000000.0, 1000.0, 100000.0, 50000.0))
 
 OPERATIONS = (
     Operation(
@@ -11,6 +14,7 @@ OPERATIONS = (
         call={"num_positions": Integer(), "d_model": Integer()},
         options={"base": _BASE},
         result=Result("num_positions d_model"),
+        formula=sinusoidal_encoding,
     ),
     Operation(
         name="rope",
@@ -22,15 +26,22 @@ OPERATIONS = (
             "scaling": Other(default=None),
         },
         result=Result("... n d"),
+        formula=rope,
+        gradient=rope_vjp,
     ),
     Operation(
-        name="alibi_slopes", says="ALiBi slopes m_h, [H].", call={"num_heads": Integer()}, result=Result("num_heads")
+        name="alibi_slopes",
+        says="ALiBi slopes m_h, [H].",
+        call={"num_heads": Integer()},
+        result=Result("num_heads"),
+        formula=alibi_slopes,
     ),
     Operation(
         name="alibi_bias",
         says="ALiBi bias −m_h · |i − j|, [H, n_q, n_k], positions aligned at the bottom right.",
         call={"num_heads": Integer(), "n_q": Integer(), "n_k": Integer()},
         result=Result("num_heads n_q n_k"),
+        formula=alibi_bias,
     ),
     Operation(
         name="t5_relative_position_bucket",

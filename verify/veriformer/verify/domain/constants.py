@@ -157,7 +157,7 @@ def _admitted(operation: OpInfo, name: str, constants: dict[str, Any]) -> dict[s
 def _in_range(operation: OpInfo, name: str, value: float) -> bool:
     """Return whether a number lies where the record's values of practice may lie."""
     argument = OPERATIONS[operation.name].arguments[name]
-    return not isinstance(argument, Number) or argument.least <= value <= argument.most
+    return not isinstance(argument, Number) or argument.between[0] <= value <= argument.between[1]
 
 
 def _residual(operation: OpInfo, name: str, samples: Sequence[Sample]) -> Callable[[float], Any]:

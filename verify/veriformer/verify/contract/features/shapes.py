@@ -34,8 +34,7 @@ def of_shapes(operation: str) -> Iterator[Feature]:
 
 def tensors(operation: str) -> Mapping[str, Tensor]:
     """Return the tensors among the arguments of an operation, the main one first."""
-    given = OPERATIONS[operation].arguments if operation in OPERATIONS else {}
-    return {name: one for name, one in given.items() if isinstance(one, Tensor)}
+    return OPERATIONS[operation].tensors if operation in OPERATIONS else {}
 
 
 def _usual_ranks(operation: str, tensor: Tensor) -> range:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import torch
 
 from veriformer.spec.attention.causal_mask import causal_mask
-from veriformer.verify.judging.op_info import InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees, has_form
 from veriformer.verify.laws.family import check
+from veriformer.verify.operations.derived import operation
 from veriformer.verify.strategies import choice, extent, maybe, sizes
 from veriformer.verify.targets.claims import Claims
 
@@ -39,28 +39,17 @@ def _ordinary(trial: Trial) -> Arguments:
     return {"n_q": n, "n_k": n}
 
 
-def _bad_sizes(trial: Trial) -> Iterator[InvalidCall]:
-    n = trial.draw(sizes())
-    yield InvalidCall("a negative number of queries", {"n_q": -n, "n_k": n}, ("n_q",))
-    yield InvalidCall("a negative number of keys", {"n_q": n, "n_k": -n}, ("n_k",))
-    yield InvalidCall("an empty window", {"n_q": n, "n_k": n, "window": 0}, ("window",))
-    yield InvalidCall("a bool for a length", {"n_q": True, "n_k": n}, ("n_q",))
-    yield InvalidCall("a bool for a window", {"n_q": n, "n_k": n, "window": True}, ("window",))
-    yield InvalidCall("a negative window", {"n_q": n, "n_k": n, "window": -n}, ("window",))
-
-
 def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
     n = trial.draw(sizes(3))
     a: Arguments = {"n_q": n, "n_k": n + 1}
     return a, {"window": {**a, "window": 2}}
 
 
-CAUSAL_MASK = OpInfo(
-    name="causal_mask",
+CAUSAL_MASK = operation(
+    "causal_mask",
     sample=draw_causal_mask,
     sample_basic=_ordinary,
     formulas=(_causal_mask,),
-    invalid_calls=_bad_sizes,
     convention_kwargs=alignment,
     argument_perturbations=_changes,
     sample_large=draw_causal_mask,

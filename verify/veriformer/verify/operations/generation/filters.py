@@ -13,7 +13,7 @@ from veriformer.spec.arithmetic import RunningError
 from veriformer.spec.generation.choices import exact_values, ranks
 from veriformer.spec.generation.top_p_filter import mass_before
 from veriformer.spec.scores.softmax import softmax
-from veriformer.verify.judging.op_info import Index, InvalidCall
+from veriformer.verify.judging.op_info import InvalidCall
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.strategies import choice, extent, leading_shapes, sizes, values, widths
 
@@ -84,14 +84,6 @@ def ordinary_scores(trial: Trial) -> torch.Tensor:
     return trial.tensor(trial.draw(values(("gaussian",))).array(2, trial.draw(sizes(3))))
 
 
-def one_row(whole: Arguments, trial: Trial, extra: int = 0) -> tuple[Arguments, Arguments, dict[str, Index]]:
-    """Draw one row of a call, to be computed alone."""
-    z = whole["logits"] if whole["logits"].ndim > 1 else whole["logits"][None].repeat(2, 1)
-    i = trial.draw(st.integers(0, z.shape[0] - 1))
-    index = (slice(i, i + 1),)
-    return {**whole, "logits": z}, {**whole, "logits": z[index]}, {"result": index}
-
-
 def changes_of_filter(key: str, less: Any, more: Any) -> Any:
     """Draw a call, and the same with its scores, or what they are filtered by, changed."""
 
@@ -117,7 +109,6 @@ def long_rows(trial: Trial, most: int = 5000) -> torch.Tensor:
     return trial.tensor(trial.draw(values(("gaussian", "ties", "offset", "duplicates"))).array(*shape))
 
 
-def bad_scores(good: Arguments) -> Iterator[InvalidCall]:
+def bad_scores(trial: Trial, good: Arguments) -> Iterator[InvalidCall]:
     """Yield scores that a choice refuses."""
-    yield InvalidCall("no scores", {**good, "logits": None}, ("logits",))
     yield InvalidCall("no class", {**good, "logits": good["logits"][..., :0]}, ("logits", *({"k"} & set(good))))

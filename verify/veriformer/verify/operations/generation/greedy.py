@@ -9,13 +9,13 @@ import numpy as np
 import torch
 
 from veriformer.spec.generation.greedy import greedy
-from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.outcome import Observation
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees, has_form
 from veriformer.verify.laws.family import check, settles_ties
+from veriformer.verify.operations.derived import operation
 from veriformer.verify.operations.generation.filter_laws import distinct_scores, draw_rng, tied_scores
-from veriformer.verify.operations.generation.filters import bad_scores, draw_logits, long_rows, one_row, ordinary_scores
+from veriformer.verify.operations.generation.filters import bad_scores, draw_logits, long_rows, ordinary_scores
 from veriformer.verify.scripts.script import literal
 from veriformer.verify.strategies import choice, sizes, values
 
@@ -29,13 +29,12 @@ def _greedy_changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
     return {"logits": trial.tensor(z)}, {"logits": {"logits": trial.tensor(np.roll(z, 1))}}
 
 
-GREEDY = OpInfo(
-    name="greedy",
+GREEDY = operation(
+    "greedy",
     sample=lambda trial: {"logits": draw_logits(trial, near=True)},
     sample_basic=lambda trial: {"logits": ordinary_scores(trial)},
     formulas=(_greedy,),
-    invalid_calls=lambda trial: bad_scores({"logits": ordinary_scores(trial)}),
-    batch_slice=lambda trial: one_row({"logits": draw_logits(trial)}, trial),
+    refuses=bad_scores,
     argument_perturbations=_greedy_changes,
     sample_large=lambda trial: {"logits": long_rows(trial, 2**18)},  # a choice of k may be quadratic, and right
     result_dtype=lambda trial, arguments, part: torch.int64,

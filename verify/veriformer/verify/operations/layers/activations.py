@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from veriformer.verify.judging.arguments import array
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.op_info import InvalidCall, OpInfo
+from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees, gradients_agree
 from veriformer.verify.laws.equality import difference, finite
@@ -39,12 +38,6 @@ def many_numbers(trial: Trial) -> Arguments:
     shape = trial.rows((16, 10000), (16, 1000))
     assert shape is not None
     return {"x": trial.tensor(2.0 * trial.draw(values(("gaussian", "one-signed", "offset"))).array(*shape))}
-
-
-def bad_numbers(trial: Trial) -> Iterator[InvalidCall]:
-    """Yield the invalid calls of both activations."""
-    yield InvalidCall("no tensor", {"x": None}, ("x",))
-    yield InvalidCall("a number", {"x": 1.0}, ("x",))
 
 
 def differ_by(trial: Trial, operation: OpInfo, first: Arguments, second: Arguments, wanted: Any, what: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import torch
 
 from veriformer.spec.layers.dropout import dropout, dropout_vjp
 from veriformer.verify.judging.arguments import array
-from veriformer.verify.judging.op_info import InvalidCall, OpInfo
+from veriformer.verify.judging.op_info import InvalidCall
 from veriformer.verify.judging.outcome import Observation
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees, gradients_agree
@@ -18,6 +18,7 @@ from veriformer.verify.laws.chance import agreement, kept_share, share, under_it
 from veriformer.verify.laws.equality import constant
 from veriformer.verify.laws.family import check
 from veriformer.verify.laws.gradients import draw_cotangent
+from veriformer.verify.operations.derived import operation
 from veriformer.verify.scripts.script import Seed, literal
 from veriformer.verify.strategies import choice, extent, seeds, shapes, sizes, values
 
@@ -64,24 +65,15 @@ def _ordinary(trial: Trial) -> Arguments:
     return {"x": trial.tensor(x), "p": 0.4, **trial.option("training", False)}
 
 
-def _refusals(trial: Trial) -> Iterator[InvalidCall]:
-    x = _ordinary(trial)["x"]
-    yield InvalidCall("no tensor", {"x": None, "p": 0.5}, ("x",))
-    for p in (-0.1, 1.1, float("nan"), True):
-        yield InvalidCall(f"a probability of {p}", {"x": x, "p": p}, ("p",))
-    yield InvalidCall("a probability above 1 outside training", {"x": x, "p": 1.5, "training": False}, ("p",))
-    yield InvalidCall("no probability", {"x": x, "p": None}, ("p",))
-    yield InvalidCall("a number for a generator", {"x": x, "p": 0.5, "generator": 3}, ("generator",))
+_NO_RATES = (float("nan"), None)
 
-
-DROPOUT = OpInfo(
-    name="dropout",
+DROPOUT = operation(
+    "dropout",
     sample=draw_dropout,
     sample_basic=_ordinary,
     formulas=(_dropout, _by_factor),
     vjps=(_dropout_vjp, _by_factor_vjp),
-    inputs=("x",),
-    invalid_calls=_refusals,
+    refuses=lambda trial, good: [InvalidCall(f"a probability of {p}", {**good, "p": p}, ("p",)) for p in _NO_RATES],
     structural_dtypes=("fp32", "bf16"),
 )
 

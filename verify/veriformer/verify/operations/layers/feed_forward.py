@@ -2,51 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
 
-from veriformer.spec.layers.feed_forward import feed_forward, feed_forward_vjp
 from veriformer.verify.judging.arguments import array
-from veriformer.verify.judging.op_info import InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees, gradients_agree
 from veriformer.verify.laws.chance import agreement, kept_share, share
 from veriformer.verify.laws.equality import constant
 from veriformer.verify.laws.family import check
 from veriformer.verify.laws.gradients import draw_cotangent
+from veriformer.verify.operations.derived import operation
 from veriformer.verify.operations.layers.two_layer_laws import laws_of_two_layers
 from veriformer.verify.operations.layers.two_layers import (
     WEIGHTS,
-    bad_network,
     bias_in_the_sum,
     bias_in_the_sum_vjp,
     bulk_of,
-    changes_of,
     draw_mlp,
     network,
-    one_row,
-    options_of,
     ordinary_of,
-    tensors_of,
     work,
 )
 from veriformer.verify.scripts.script import Seed
 from veriformer.verify.strategies import choice, seeds
-
-
-def _dropped(a: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of the formula, with the mask of dropout where a check knows it."""
-    return options_of(a, "activation", *(("dropout_p", "keep") if "keep" in a else ()))
-
-
-def _feed_forward(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    return [feed_forward(xp, *tensors_of(a, WEIGHTS), **_dropped(a))]
-
-
-def _feed_forward_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
-    return dict(zip(("x", *WEIGHTS), feed_forward_vjp(xp, *[*tensors_of(a, WEIGHTS), g], **_dropped(a)), strict=True))
 
 
 def draw_feed_forward(trial: Trial) -> Arguments:
@@ -56,25 +36,12 @@ def draw_feed_forward(trial: Trial) -> Arguments:
     return {**draw_mlp(trial), **off, **quiet, **trial.option("generator", None, Seed(trial.draw(seeds())))}
 
 
-def _bad_feed_forward(trial: Trial) -> Iterator[InvalidCall]:
-    yield from bad_network(trial)
-    a = network(trial, (2,), 3, 5, 4)
-    for p in (-0.1, 1.1, True):
-        yield InvalidCall(f"a probability of {p}", {**a, "dropout_p": p}, ("dropout_p",))
-    yield InvalidCall("a probability above 1 in training", {**a, "dropout_p": 1.5, "training": True}, ("dropout_p",))
-    yield InvalidCall("a number for a generator", {**a, "generator": 3}, ("generator",))
-
-
-FEED_FORWARD = OpInfo(
-    name="feed_forward",
+FEED_FORWARD = operation(
+    "feed_forward",
     sample=draw_feed_forward,
     sample_basic=ordinary_of(network),
-    formulas=(_feed_forward, bias_in_the_sum("gelu")),
-    vjps=(_feed_forward_vjp, bias_in_the_sum_vjp("gelu")),
-    inputs=("x", *WEIGHTS),
-    invalid_calls=_bad_feed_forward,
-    batch_slice=lambda trial: one_row(trial, draw_feed_forward),
-    argument_perturbations=lambda trial: changes_of(trial, network, ("x", *WEIGHTS)),
+    also=(bias_in_the_sum("gelu"),),
+    also_gradients=(bias_in_the_sum_vjp("gelu"),),
     sample_accuracy=bulk_of(network),
     sample_large=draw_feed_forward,
     use_exact_oracle=False,

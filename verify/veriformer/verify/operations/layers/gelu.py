@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
-
-from veriformer.spec.layers.gelu import gelu, gelu_vjp
-from veriformer.verify.judging.op_info import InvalidCall, OpInfo
-from veriformer.verify.judging.trial import Arguments, Trial
+from veriformer.verify.judging.trial import Trial
 from veriformer.verify.laws.family import check, on
-from veriformer.verify.operations.changes import perturbed
+from veriformer.verify.operations.derived import operation
 from veriformer.verify.operations.layers.activations import (
-    bad_numbers,
     differ_by,
     draw_gelu,
     limits_law,
@@ -19,44 +13,12 @@ from veriformer.verify.operations.layers.activations import (
     ordinary_numbers,
     symmetry_law,
 )
-from veriformer.verify.strategies import choice, sizes, values
+from veriformer.verify.strategies import sizes, values
 
-
-def _form(a: Mapping[str, Any]) -> dict[str, Any]:
-    return {"approximate": a["approximate"]} if "approximate" in a else {}
-
-
-def _gelu(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    return [gelu(xp, a["x"], **_form(a))]
-
-
-def _gelu_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
-    return {"x": gelu_vjp(xp, a["x"], g, **_form(a))}
-
-
-def _gelu_changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
-    kind = trial.draw(values(("one-signed", "gaussian")))
-    a: Arguments = {"x": trial.tensor(kind.array(4)), "approximate": trial.draw(choice("none", "tanh"))}
-    other = "tanh" if a["approximate"] == "none" else "none"
-    return a, {"x": {**a, "x": perturbed(trial, a["x"], kind.rng)}, "approximate": {**a, "approximate": other}}
-
-
-def _bad_gelu(trial: Trial) -> Iterator[InvalidCall]:
-    x = ordinary_numbers(trial)["x"]
-    yield from bad_numbers(trial)
-    yield InvalidCall("an unknown approximation", {"x": x, "approximate": "erf"}, ("approximate",))
-    yield InvalidCall("a flag for an approximation", {"x": x, "approximate": True}, ("approximate",))
-
-
-GELU = OpInfo(
-    name="gelu",
+GELU = operation(
+    "gelu",
     sample=draw_gelu,
     sample_basic=ordinary_numbers,
-    formulas=(_gelu,),
-    vjps=(_gelu_vjp,),
-    inputs=("x",),
-    invalid_calls=_bad_gelu,
-    argument_perturbations=_gelu_changes,
     sample_accuracy=many_numbers,
     separate=("result", "gradient of x"),
     sample_large=draw_gelu,

@@ -10,21 +10,17 @@ import numpy as np
 import torch
 
 from veriformer.spec.arithmetic.exact_inputs import unbroadcast
-from veriformer.spec.layers.layer_norm import layer_norm, layer_norm_vjp
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees, gradients_agree
 from veriformer.verify.laws.equality import equal, finite, total
 from veriformer.verify.laws.family import check
 from veriformer.verify.laws.gradients import draw_cotangent
+from veriformer.verify.operations.derived import operation
 from veriformer.verify.operations.layers.normalisation import (
-    bad_rows,
-    changed_rows,
     draw_rows,
+    empty_rows,
     many_rows,
-    one_slice,
-    options_of,
     ordinary_rows,
 )
 from veriformer.verify.operations.layers.normalisation_laws import (
@@ -41,15 +37,6 @@ _FEW_ROWS = (16, 60)
 """PyTorch's layer norm on a CPU sums the gradients of weight and bias in the half itself (pytorch/pytorch#188375):
 their error grows with the root of the number of rows, to nine times the plain formula's at 500, and more than three
 times at 30 where it is the bias's."""
-
-
-def _layer_norm(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    return [layer_norm(xp, a["x"], a.get("weight"), a.get("bias"), **options_of(a))]
-
-
-def _layer_norm_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
-    found = layer_norm_vjp(xp, a["x"], a.get("weight"), a.get("bias"), g, **options_of(a))
-    return dict(zip(("x", "weight", "bias"), found, strict=True))
 
 
 def _moments(xp: Any, a: Mapping[str, Any]) -> tuple[Any, Any, Any]:
@@ -129,16 +116,13 @@ def draw_layer_norm(trial: Trial) -> Arguments:
     return arguments
 
 
-LAYER_NORM = OpInfo(
-    name="layer_norm",
+LAYER_NORM = operation(
+    "layer_norm",
     sample=draw_layer_norm,
     sample_basic=ordinary_rows,
-    formulas=(_layer_norm, layer_norm_one_pass, _weighted_first),
-    vjps=(_layer_norm_vjp, layer_norm_one_pass_vjp, _weighted_first_vjp),
-    inputs=("x", "weight", "bias"),
-    invalid_calls=lambda trial: bad_rows(trial, ("weight", "bias")),
-    batch_slice=lambda trial: one_slice(trial, draw_layer_norm),
-    argument_perturbations=lambda trial: changed_rows(trial, ("weight", "bias")),
+    also=(layer_norm_one_pass, _weighted_first),
+    also_gradients=(layer_norm_one_pass_vjp, _weighted_first_vjp),
+    refuses=empty_rows,
     sample_large=draw_layer_norm,
     sample_accuracy=lambda trial: many_rows(trial, ("weight", "bias"), _FEW_ROWS),
 )

@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import Any
 
-import hypothesis.strategies as st
 import numpy as np
 import torch
 
-from veriformer.spec.language.lm_head import lm_head, lm_head_vjp
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.op_info import Index, InvalidCall, OpInfo
 from veriformer.verify.judging.outcome import Observation
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees
 from veriformer.verify.laws.equality import finite, sums
 from veriformer.verify.laws.family import check
-from veriformer.verify.operations.changes import perturbed
-from veriformer.verify.operations.layers.vocabulary import bad_tables, equals_exactly, large_table, table
+from veriformer.verify.operations.derived import operation
+from veriformer.verify.operations.layers.vocabulary import equals_exactly, large_table, table
 from veriformer.verify.strategies import leading_shapes, sizes, values
-
-
-def _lm_head(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    return [lm_head(xp, a["h"], a["weight"])]
-
-
-def _lm_head_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
-    return dict(zip(("h", "weight"), lm_head_vjp(xp, a["h"], a["weight"], g), strict=True))
 
 
 def draw_lm_head(trial: Trial) -> Arguments:
@@ -44,20 +32,6 @@ def _ordinary_features(trial: Trial) -> Arguments:
     return {"h": trial.tensor(h), "weight": trial.tensor(kind.array(5, 3))}
 
 
-def _part_of_features(trial: Trial) -> tuple[Arguments, Arguments, dict[str, Index]]:
-    a = dict(draw_lm_head(trial))
-    a["h"] = a["h"][None] if a["h"].ndim == 1 else a["h"]
-    i = trial.draw(st.integers(0, a["h"].shape[0] - 1))
-    index = (slice(i, i + 1),)
-    return a, {**a, "h": a["h"][index]}, {"result": index, "h": index}
-
-
-def _changed_features(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
-    a = _ordinary_features(trial)
-    rng = trial.draw(values()).rng
-    return a, {name: {**a, name: perturbed(trial, a[name], rng)} for name in a}
-
-
 def _bulk(trial: Trial) -> Arguments:
     kinds = ("gaussian", "one-signed", "spread")
     trial.only_large(0.5)
@@ -67,25 +41,10 @@ def _bulk(trial: Trial) -> Arguments:
     return {"h": trial.tensor(trial.draw(values(kinds)).array(*lead, weight.shape[1])), "weight": weight}
 
 
-def _bad_features(trial: Trial) -> Iterator[InvalidCall]:
-    a = _ordinary_features(trial)
-    other = torch.float32 if trial.dtype is torch.float64 else torch.float64
-    yield from bad_tables(a, "h")
-    yield InvalidCall("features too narrow", {**a, "h": a["h"][..., :-1]}, ("h", "weight"))
-    yield InvalidCall("a table on its side", {**a, "weight": a["weight"].mT}, ("h", "weight"))
-    yield InvalidCall("a table of another dtype", {**a, "weight": a["weight"].to(other)}, ("h", "weight"))
-
-
-LM_HEAD = OpInfo(
-    name="lm_head",
+LM_HEAD = operation(
+    "lm_head",
     sample=draw_lm_head,
     sample_basic=_ordinary_features,
-    formulas=(_lm_head,),
-    vjps=(_lm_head_vjp,),
-    inputs=("h", "weight"),
-    invalid_calls=_bad_features,
-    batch_slice=_part_of_features,
-    argument_perturbations=_changed_features,
     sample_large=draw_lm_head,
     sample_accuracy=_bulk,
     separate=("result", "gradient of h", "gradient of weight"),

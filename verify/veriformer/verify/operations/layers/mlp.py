@@ -2,57 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import torch
 
-from veriformer.spec.layers.mlp import mlp, mlp_vjp
 from veriformer.verify.judging.arguments import array
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.laws.agreement import judged
 from veriformer.verify.laws.equality import assert_not_constant, constant, equal, inner, multiplied, scaled
 from veriformer.verify.laws.family import check
 from veriformer.verify.laws.gradients import draw_cotangent
+from veriformer.verify.operations.derived import operation
 from veriformer.verify.operations.layers.two_layer_laws import ALGEBRA, laws_of_two_layers
 from veriformer.verify.operations.layers.two_layers import (
-    WEIGHTS,
-    bad_network,
     bias_in_the_sum,
     bias_in_the_sum_vjp,
-    changes_of,
     draw_mlp,
     network,
-    one_row,
-    options_of,
     ordinary_of,
-    tensors_of,
 )
 from veriformer.verify.strategies import choice, sizes
 
-
-def _mlp(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    return [mlp(xp, *tensors_of(a, WEIGHTS), **options_of(a, "activation"))]
-
-
-def _mlp_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
-    found = mlp_vjp(xp, *[*tensors_of(a, WEIGHTS), g], **options_of(a, "activation"))
-    return dict(zip(("x", *WEIGHTS), found, strict=True))
-
-
-MLP = OpInfo(
-    name="mlp",
+MLP = operation(
+    "mlp",
     sample=draw_mlp,
     sample_basic=ordinary_of(network),
-    formulas=(_mlp, bias_in_the_sum("relu")),
-    vjps=(_mlp_vjp, bias_in_the_sum_vjp("relu")),
-    inputs=("x", *WEIGHTS),
-    invalid_calls=bad_network,
-    batch_slice=lambda trial: one_row(trial, draw_mlp),
-    argument_perturbations=lambda trial: changes_of(trial, network, ("x", *WEIGHTS)),
+    also=(bias_in_the_sum("relu"),),
+    also_gradients=(bias_in_the_sum_vjp("relu"),),
     sample_large=draw_mlp,
     use_exact_oracle=False,
     structural_dtypes=("fp32", "bf16"),

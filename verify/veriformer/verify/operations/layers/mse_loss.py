@@ -9,29 +9,21 @@ import hypothesis.strategies as st
 import numpy as np
 import torch
 
-from veriformer.spec.layers.mse_loss import mse_loss, mse_loss_vjp
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.op_info import InvalidCall, OpInfo
+from veriformer.verify.judging.op_info import InvalidCall
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import judged
 from veriformer.verify.laws.equality import constant, equal, multiplied
 from veriformer.verify.laws.family import check
 from veriformer.verify.laws.gradients import judge_with_gradients
+from veriformer.verify.operations.derived import operation
 from veriformer.verify.strategies import choice, leading_shapes, shapes, sizes, values, widths
-
-
-def _mse_loss(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    return [mse_loss(xp, a["prediction"], a["target"])]
 
 
 def _mean_of_samples(xp: Any, a: Mapping[str, Any]) -> list[Any]:
     """Divided before it is summed, so that the sum overflows no earlier than the mean."""
     error = a["prediction"] - a["target"]
     return [xp.sum(xp.sum(error * error, axis=-1) / int(np.prod(error.shape[:-1], dtype=int)))]
-
-
-def _mse_loss_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
-    return {"prediction": mse_loss_vjp(xp, a["prediction"], a["target"], g)[0]}
 
 
 def _factor_first_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
@@ -75,30 +67,23 @@ def _bulk(trial: Trial) -> Arguments:
     return {"prediction": trial.tensor(kind.array(*shape)), "target": trial.tensor(other.array(*shape))}
 
 
-def _refusals(trial: Trial) -> Iterator[InvalidCall]:
-    a = _ordinary(trial)
-    y, t = a["prediction"], a["target"]
-    other = torch.float32 if trial.dtype is torch.float64 else torch.float64
+def _refusals(trial: Trial, good: Arguments) -> Iterator[InvalidCall]:
+    y, t = good["prediction"], good["target"]
     both = ("prediction", "target")
-    yield InvalidCall("no prediction", {**a, "prediction": None}, both[:1])
-    yield InvalidCall("no target", {**a, "target": None}, both[1:])
-    yield InvalidCall("one target for all samples", {**a, "target": t[:1]}, both)
-    yield InvalidCall("a target without the axis of samples", {**a, "target": t[0]}, both)
-    yield InvalidCall("one number for each vector", {**a, "target": t[:, :1]}, both)
+    yield InvalidCall("one target for all samples", {**good, "target": t[:1]}, both)
+    yield InvalidCall("a target without the axis of samples", {**good, "target": t[0]}, both)
     yield InvalidCall("vectors of one number against numbers", {"prediction": y[:, :1], "target": t[:, 0]}, both)
-    yield InvalidCall("a target of another dtype", {**a, "target": t.to(other)}, both)
     yield InvalidCall("no samples", {"prediction": y[:0], "target": t[:0]}, both)
     yield InvalidCall("empty vectors", {"prediction": y[:, :0], "target": t[:, :0]}, both)
 
 
-MSE_LOSS = OpInfo(
-    name="mse_loss",
+MSE_LOSS = operation(
+    "mse_loss",
     sample=draw_mse_loss,
     sample_basic=_ordinary,
-    formulas=(_mse_loss, _mean_of_samples),
-    vjps=(_mse_loss_vjp, _factor_first_vjp),
-    inputs=("prediction",),
-    invalid_calls=_refusals,
+    also=(_mean_of_samples,),
+    also_gradients=(_factor_first_vjp,),
+    refuses=_refusals,
     argument_perturbations=_changes,
     sample_accuracy=_bulk,
     sample_large=draw_mse_loss,

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
-import hypothesis.strategies as st
-import numpy as np
-import torch
-
-from veriformer.verify.judging.op_info import Index, InvalidCall
+from veriformer.verify.judging.op_info import InvalidCall
 from veriformer.verify.judging.trial import Arguments, Trial
-from veriformer.verify.operations.changes import perturbed
 from veriformer.verify.strategies import choice, leading_shapes, sizes, values
 
 _WIDTHS = (3, 4, 5, 6, 7, 8, 4, 6, 8, 5, 2, 1)
 """Rows of two are ±1 whatever they hold, and rows of one are nothing: seldom drawn."""
-
-
-def options_of(a: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``eps``, where it is given."""
-    return {"eps": a["eps"]} if "eps" in a else {}
 
 
 def _leading(trial: Trial, d: int) -> tuple[int, ...]:
@@ -45,26 +35,6 @@ def draw_rows(trial: Trial, parameters: tuple[str, ...]) -> dict[str, Any]:
     return trial.supported(arguments if eps is None else {**arguments, "eps": eps})
 
 
-def one_slice(trial: Trial, draw: Callable[[Trial], Arguments]) -> tuple[Arguments, Arguments, dict[str, Index]]:
-    """Draw a call, and one index of its first axis alone."""
-    whole = dict(draw(trial))
-    whole["x"] = whole["x"][None] if whole["x"].ndim == 1 else whole["x"]
-    trial.assume(whole["x"].shape[0] > 0)
-    i = trial.draw(st.integers(0, whole["x"].shape[0] - 1))
-    index = (slice(i, i + 1),)
-    return whole, {**whole, "x": whole["x"][index]}, {"result": index, "x": index}
-
-
-def changed_rows(trial: Trial, parameters: tuple[str, ...]) -> tuple[Arguments, dict[str, Arguments]]:
-    """Draw a call, and the same with each of its arguments changed."""
-    n, d = trial.draw(sizes(1, 4)), trial.fitted("d", trial.draw(sizes(3)))
-    kind = trial.draw(values(("gaussian", "one-signed", "offset")))
-    x = trial.tensor(kind.array(n, d))
-    a: Arguments = {"x": x, **{name: trial.given(name, 1.0 + np.arange(d) / d) for name in parameters}}
-    changed = {name: {**a, name: perturbed(trial, a[name], kind.rng)} for name in a}
-    return a, changed | {"eps": {**a, "eps": float(x.double().square().mean())}}
-
-
 def many_rows(trial: Trial, parameters: tuple[str, ...], rows: tuple[int, int]) -> Arguments:
     """Draw many rows, so that the sums over them show how they were taken."""
     trial.only_large()
@@ -82,17 +52,6 @@ def ordinary_rows(trial: Trial) -> Arguments:
     return {"x": trial.tensor(trial.draw(values(("gaussian",))).array(*lead, d))}
 
 
-def bad_rows(trial: Trial, parameters: tuple[str, ...]) -> Iterator[InvalidCall]:
-    """Yield rows and parameters that both norms refuse."""
-    n, d = trial.draw(sizes(2)), trial.draw(sizes(2))
-    x = trial.tensor(trial.draw(values(("gaussian",))).array(n, d))
-    other = torch.float32 if trial.dtype is torch.float64 else torch.float64
-    yield InvalidCall("no rows", {"x": None}, ("x",))
-    yield InvalidCall("an empty axis", {"x": x[:, :0]}, ("x",))
-    yield InvalidCall("a negative eps", {"x": x, "eps": -1e-3}, ("eps",))
-    yield InvalidCall("a bool for a number", {"x": x, "eps": True}, ("eps",))
-    for name in parameters:
-        yield InvalidCall(f"a {name} too long", {"x": x, name: trial.tensor(np.ones(d + 1))}, (name, "x"))
-        yield InvalidCall(f"a {name} of one for all", {"x": x, name: trial.tensor(np.ones(1))}, (name, "x"))
-        yield InvalidCall(f"a {name} per row", {"x": x, name: trial.tensor(np.ones((n, d)))}, (name, "x"))
-        yield InvalidCall(f"a {name} of another dtype", {"x": x, name: torch.ones(d, dtype=other)}, (name, "x"))
+def empty_rows(trial: Trial, good: Arguments) -> Iterator[InvalidCall]:
+    """Yield rows without an entry."""
+    yield InvalidCall("an empty axis", {"x": good["x"][..., :0]}, ("x",))

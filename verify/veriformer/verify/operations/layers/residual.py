@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import torch
 
-from veriformer.spec.layers.residual import residual, residual_vjp
-from veriformer.verify.judging.op_info import InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import judged
 from veriformer.verify.laws.family import check
 from veriformer.verify.laws.gradients import judge_with_gradients
-from veriformer.verify.operations.changes import perturbed
+from veriformer.verify.operations.derived import operation
 from veriformer.verify.scripts.script import literal
 from veriformer.verify.strategies import choice, shapes, sizes, values
-
-
-def _options(a: Mapping[str, Any]) -> dict[str, Any]:
-    return {"scale": a["scale"]} if "scale" in a else {}
-
-
-def _residual(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    return [residual(xp, a["x"], a["fx"], **_options(a))]
-
-
-def _residual_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
-    return dict(zip(("x", "fx"), residual_vjp(xp, a["x"], a["fx"], g, **_options(a)), strict=True))
 
 
 def draw_residual(trial: Trial) -> Arguments:
@@ -45,35 +30,10 @@ def _ordinary(trial: Trial) -> Arguments:
     return {"x": trial.tensor(kind.array(*shape)), "fx": trial.tensor(kind.rng.standard_normal(shape))}
 
 
-def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
-    a = {**_ordinary(trial), "scale": 0.5}
-    rng = trial.draw(values()).rng
-    changed = {name: {**a, name: perturbed(trial, a[name], rng)} for name in ("x", "fx")}
-    return a, {**changed, "scale": {**a, "scale": trial.draw(choice(-0.5, 1.0, 0.0))}}
-
-
-def _refusals(trial: Trial) -> Iterator[InvalidCall]:
-    a = _ordinary(trial)
-    other = torch.float32 if trial.dtype is torch.float64 else torch.float64
-    yield InvalidCall("no input", {**a, "x": None}, ("x",))
-    yield InvalidCall("no branch", {**a, "fx": None}, ("fx",))
-    yield InvalidCall("a branch without an axis", {**a, "fx": a["fx"][0]}, ("fx", "x"))
-    yield InvalidCall("one number for a row", {**a, "fx": a["fx"][:, :1]}, ("fx", "x"))
-    yield InvalidCall("a branch too wide", {**a, "x": a["x"][:, :-1]}, ("fx", "x"))
-    yield InvalidCall("a branch of another dtype", {**a, "fx": a["fx"].to(other)}, ("fx", "x"))
-    yield InvalidCall("a bool for a scale", {**a, "scale": True}, ("scale",))
-    yield InvalidCall("no number for a scale", {**a, "scale": None}, ("scale",))
-
-
-RESIDUAL = OpInfo(
-    name="residual",
+RESIDUAL = operation(
+    "residual",
     sample=draw_residual,
     sample_basic=_ordinary,
-    formulas=(_residual,),
-    vjps=(_residual_vjp,),
-    inputs=("x", "fx"),
-    invalid_calls=_refusals,
-    argument_perturbations=_changes,
     sample_large=draw_residual,
     structural_dtypes=("fp32", "bf16"),
 )

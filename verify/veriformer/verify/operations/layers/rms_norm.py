@@ -6,18 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from veriformer.spec.arithmetic.exact_inputs import unbroadcast
-from veriformer.spec.layers.rms_norm import rms_norm, rms_norm_vjp
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.family import check
+from veriformer.verify.operations.derived import operation
 from veriformer.verify.operations.layers.normalisation import (
-    bad_rows,
-    changed_rows,
     draw_rows,
+    empty_rows,
     many_rows,
-    one_slice,
-    options_of,
     ordinary_rows,
 )
 from veriformer.verify.operations.layers.normalisation_laws import (
@@ -30,14 +26,6 @@ from veriformer.verify.operations.layers.normalisation_laws import (
 )
 
 _MANY_ROWS = (100, 800)
-
-
-def _rms_norm(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    return [rms_norm(xp, a["x"], a.get("weight"), **options_of(a))]
-
-
-def _rms_norm_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
-    return dict(zip(("x", "weight"), rms_norm_vjp(xp, a["x"], a.get("weight"), g, **options_of(a)), strict=True))
 
 
 def _weighted_first(xp: Any, a: Mapping[str, Any]) -> list[Any]:
@@ -82,16 +70,13 @@ def draw_rms_norm(trial: Trial) -> Arguments:
     return arguments
 
 
-RMS_NORM = OpInfo(
-    name="rms_norm",
+RMS_NORM = operation(
+    "rms_norm",
     sample=draw_rms_norm,
     sample_basic=ordinary_rows,
-    formulas=(_rms_norm, _weighted_first),
-    vjps=(_rms_norm_vjp, _rms_norm_vjp_by_chain, _weighted_first_vjp),
-    inputs=("x", "weight"),
-    invalid_calls=lambda trial: bad_rows(trial, ("weight",)),
-    batch_slice=lambda trial: one_slice(trial, draw_rms_norm),
-    argument_perturbations=lambda trial: changed_rows(trial, ("weight",)),
+    also=(_weighted_first,),
+    also_gradients=(_rms_norm_vjp_by_chain, _weighted_first_vjp),
+    refuses=empty_rows,
     sample_large=draw_rms_norm,
     sample_accuracy=lambda trial: many_rows(trial, ("weight",), _MANY_ROWS),
 )

@@ -6,28 +6,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from veriformer.spec.layers.silu import silu, silu_vjp
-from veriformer.verify.judging.op_info import OpInfo
-from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.family import check, on
-from veriformer.verify.operations.changes import perturbed
+from veriformer.verify.operations.derived import operation
 from veriformer.verify.operations.layers.activations import (
-    bad_numbers,
     draw_numbers,
     limits_law,
     many_numbers,
     ordinary_numbers,
     symmetry_law,
 )
-from veriformer.verify.strategies import values
-
-
-def _silu(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    return [silu(xp, a["x"])]
-
-
-def _silu_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
-    return {"x": silu_vjp(xp, a["x"], g)}
 
 
 def _gate_by_tanh(xp: Any, x: Any) -> Any:
@@ -52,20 +39,12 @@ def _silu_vjp_by_product(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any
     return {"x": g * s + g * a["x"] * (s * (1 - s))}
 
 
-def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
-    a = ordinary_numbers(trial)
-    return a, {"x": {"x": perturbed(trial, a["x"], trial.draw(values()).rng)}}
-
-
-SILU = OpInfo(
-    name="silu",
+SILU = operation(
+    "silu",
     sample=draw_numbers,
     sample_basic=ordinary_numbers,
-    formulas=(_silu, silu_by_tanh),
-    vjps=(_silu_vjp, silu_by_tanh_vjp, _silu_vjp_by_product),
-    inputs=("x",),
-    invalid_calls=bad_numbers,
-    argument_perturbations=_changes,
+    also=(silu_by_tanh,),
+    also_gradients=(silu_by_tanh_vjp, _silu_vjp_by_product),
     sample_accuracy=many_numbers,
     separate=("result", "gradient of x"),
     sample_large=draw_numbers,

@@ -2,40 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from veriformer.spec.layers.swiglu import swiglu, swiglu_vjp
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.op_info import InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import judged
 from veriformer.verify.laws.equality import sums
 from veriformer.verify.laws.family import check
+from veriformer.verify.operations.derived import operation
 from veriformer.verify.operations.layers.two_layer_laws import ALGEBRA, laws_of_two_layers
 from veriformer.verify.operations.layers.two_layers import (
-    bad_tensors,
     bulk_of,
-    changes_of,
     draw_widths,
     gated,
-    one_row,
     ordinary_of,
-    tensors_of,
 )
 from veriformer.verify.strategies import sizes, values
-
-GATED = ("w_gate", "w_up", "w_down")
-
-
-def _swiglu(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    return [swiglu(xp, *tensors_of(a, GATED))]
-
-
-def _swiglu_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
-    return dict(zip(("x", *GATED), swiglu_vjp(xp, *[*tensors_of(a, GATED), g]), strict=True))
 
 
 def draw_swiglu(trial: Trial) -> Arguments:
@@ -43,22 +27,10 @@ def draw_swiglu(trial: Trial) -> Arguments:
     return gated(trial, *draw_widths(trial))
 
 
-def _bad_gated(trial: Trial) -> Iterator[InvalidCall]:
-    a = gated(trial, (2,), 3, 5, 4)
-    yield from bad_tensors(trial, a, {"w_gate": ("x", "w_up"), "w_up": ("x", "w_gate"), "w_down": ("w_gate", "w_up")})
-    yield InvalidCall("one hidden unit to let through", {**a, "w_up": a["w_up"][:, :1]}, ("w_up", "w_gate"))
-
-
-SWIGLU = OpInfo(
-    name="swiglu",
+SWIGLU = operation(
+    "swiglu",
     sample=draw_swiglu,
     sample_basic=ordinary_of(gated),
-    formulas=(_swiglu,),
-    vjps=(_swiglu_vjp,),
-    inputs=("x", *GATED),
-    invalid_calls=_bad_gated,
-    batch_slice=lambda trial: one_row(trial, draw_swiglu),
-    argument_perturbations=lambda trial: changes_of(trial, gated, ("x", *GATED)),
     sample_accuracy=bulk_of(gated),
     sample_large=draw_swiglu,
     use_exact_oracle=False,

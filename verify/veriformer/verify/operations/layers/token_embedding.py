@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
-
 import hypothesis.strategies as st
 import numpy as np
 import torch
 
-from veriformer.spec.language.token_embedding import token_embedding, token_embedding_vjp
-from veriformer.verify.judging.op_info import Index, InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees, gradients_agree
 from veriformer.verify.laws.equality import finite
 from veriformer.verify.laws.family import check
 from veriformer.verify.laws.gradients import draw_cotangent
-from veriformer.verify.operations.layers.vocabulary import bad_tables, equals_exactly, large_table, table
+from veriformer.verify.operations.derived import operation
+from veriformer.verify.operations.layers.vocabulary import equals_exactly, large_table, table
 from veriformer.verify.scripts.script import literal
 from veriformer.verify.strategies import choice, leading_shapes, sizes, values
 
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.uint8)
-
-
-def _token_embedding(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    return [token_embedding(xp, a["ids"], a["weight"])]
-
-
-def _token_embedding_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
-    return {"weight": token_embedding_vjp(xp, a["ids"], a["weight"], g)}
 
 
 def draw_ids(trial: Trial, shape: tuple[int, ...], size: int) -> torch.Tensor:
@@ -58,12 +46,6 @@ def _ordinary_ids(trial: Trial) -> Arguments:
     return {"ids": ids, "weight": trial.tensor(kind.array(5, 3))}
 
 
-def _part_of_ids(trial: Trial) -> tuple[Arguments, Arguments, dict[str, Index]]:
-    a = _ordinary_ids(trial)
-    index = (slice(1, 2),)
-    return a, {**a, "ids": a["ids"][index]}, {"result": index}
-
-
 def _changed_ids(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
     a = _ordinary_ids(trial)
     ids = torch.zeros_like(a["ids"])
@@ -73,26 +55,10 @@ def _changed_ids(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
     return b, {"ids": {**b, "ids": ids + 1}, "weight": {**b, "weight": other}}
 
 
-def _bad_ids(trial: Trial) -> Iterator[InvalidCall]:
-    a = _ordinary_ids(trial)
-    yield from bad_tables(a, "ids")
-    yield InvalidCall("floating-point ids", {**a, "ids": a["ids"].double()}, ("ids",))
-    yield InvalidCall("bools for ids", {**a, "ids": a["ids"] > 1}, ("ids",))
-    for bad in (-1, 5, -5, -100):
-        ids = a["ids"].clone()
-        ids[-1, -1] = bad
-        yield InvalidCall(f"id {bad} of 5", {**a, "ids": ids}, ("ids",))
-
-
-TOKEN_EMBEDDING = OpInfo(
-    name="token_embedding",
+TOKEN_EMBEDDING = operation(
+    "token_embedding",
     sample=draw_token_embedding,
     sample_basic=_ordinary_ids,
-    formulas=(_token_embedding,),
-    vjps=(_token_embedding_vjp,),
-    inputs=("weight",),
-    invalid_calls=_bad_ids,
-    batch_slice=_part_of_ids,
     argument_perturbations=_changed_ids,
     sample_large=draw_token_embedding,
     use_exact_oracle=False,

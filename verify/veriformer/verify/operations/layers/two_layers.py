@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import hypothesis.strategies as st
@@ -12,22 +12,12 @@ import torch
 from veriformer.spec.layers.activations import activate, activate_vjp
 from veriformer.spec.layers.dropout import dropout, dropout_vjp
 from veriformer.spec.layers.linear import linear_vjp
-from veriformer.verify.judging.op_info import Formula, Index, InvalidCall, Vjp
+from veriformer.verify.judging.op_info import Formula, Vjp
 from veriformer.verify.judging.trial import Arguments, Trial
-from veriformer.verify.operations.changes import perturbed, several
-from veriformer.verify.strategies import choice, leading_shapes, option, sizes, values
+from veriformer.verify.operations.changes import several
+from veriformer.verify.strategies import choice, leading_shapes, option, sizes
 
 WEIGHTS = ("w1", "b1", "w2", "b2")
-
-
-def tensors_of(a: Mapping[str, Any], names: tuple[str, ...]) -> list[Any]:
-    """Return the features and the tensors of these names."""
-    return [a["x"], *(a[name] for name in names)]
-
-
-def options_of(a: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    """Return the options of these names that are given."""
-    return {name: a[name] for name in names if name in a}
 
 
 def _folded(xp: Any, x: Any, w: Any, b: Any) -> Any:
@@ -115,25 +105,6 @@ def ordinary_of(tensors: Tensors) -> Callable[[Trial], Arguments]:
     return lambda trial: tensors(trial, (trial.draw(sizes(1, 3)), 2), 3, 5, 4)
 
 
-def one_row(trial: Trial, draw: Callable[[Trial], Arguments]) -> tuple[Arguments, Arguments, dict[str, Index]]:
-    """Draw a call, and one index of its first axis alone."""
-    whole = dict(draw(trial))
-    whole["x"] = whole["x"][None] if whole["x"].ndim == 1 else whole["x"]
-    i = trial.draw(st.integers(0, whole["x"].shape[0] - 1))
-    index = (slice(i, i + 1),)
-    return whole, {**whole, "x": whole["x"][index]}, {"result": index, "x": index}
-
-
-def changes_of(trial: Trial, tensors: Tensors, names: tuple[str, ...]) -> tuple[Arguments, dict[str, Arguments]]:
-    """Draw a call, and the same with each of its tensors, or the activation, changed."""
-    a: dict[str, Any] = dict(tensors(trial, (2,), 3, 5, 2))
-    rng = trial.draw(values()).rng
-    changed: dict[str, Arguments] = {name: {**a, name: perturbed(trial, a[name], rng)} for name in names}
-    if "b1" in a:
-        changed |= {f"activation {name}": {**a, "activation": name} for name in ("relu", "sigmoid", "tanh", "gelu")}
-    return a, changed
-
-
 def bulk_of(tensors: Tensors) -> Callable[[Trial], Arguments]:
     """Many rows, whose sums show how they were taken."""
 
@@ -144,26 +115,3 @@ def bulk_of(tensors: Tensors) -> Callable[[Trial], Arguments]:
         return tensors(trial, (large["rows"],), large["d"], large["f"], large["o"])
 
     return bulk
-
-
-def bad_tensors(trial: Trial, a: Mapping[str, Any], pairs: Mapping[str, tuple[str, ...]]) -> Iterator[InvalidCall]:
-    """Yield each tensor missing, of another dtype, and longer along its first axis than the one that it meets."""
-    other = torch.float32 if trial.dtype is torch.float64 else torch.float64
-    yield InvalidCall("no x", {**a, "x": None}, ("x",))
-    yield InvalidCall("x of another dtype", {**a, "x": a["x"].to(other)}, ("x", *pairs))
-    for name, met in pairs.items():
-        longer = torch.cat((a[name], a[name][:1]))
-        yield InvalidCall(f"no {name}", {**a, name: None}, (name,))
-        yield InvalidCall(f"{name} of another dtype", {**a, name: a[name].to(other)}, ("x", *pairs))
-        yield InvalidCall(f"{name} too long", {**a, name: longer}, (name, *met))
-        yield InvalidCall(f"{name} with an axis too many", {**a, name: a[name][None]}, (name, *met))
-
-
-def bad_network(trial: Trial) -> Iterator[InvalidCall]:
-    """Yield tensors and activations that the MLP and the feed-forward network refuse."""
-    a = network(trial, (2,), 3, 5, 4)
-    yield from bad_tensors(trial, a, {"w1": ("x",), "b1": ("w1",), "w2": ("w1", "b1"), "b2": ("w2",)})
-    yield InvalidCall("one bias for all hidden units", {**a, "b1": a["b1"][:1]}, ("b1", "w1"))
-    yield InvalidCall("one bias for all outputs", {**a, "b2": a["b2"][:1]}, ("b2", "w2"))
-    yield InvalidCall("an unknown activation", {**a, "activation": "swish"}, ("activation",))
-    yield InvalidCall("a missing activation", {**a, "activation": None}, ("activation",))

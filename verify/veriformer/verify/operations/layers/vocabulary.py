@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import torch
 
-from veriformer.verify.judging.op_info import InvalidCall
 from veriformer.verify.judging.outcome import Observation
-from veriformer.verify.judging.trial import Arguments, Trial
+from veriformer.verify.judging.trial import Trial
 from veriformer.verify.scripts.script import literal
 from veriformer.verify.strategies import KINDS, sizes, values, widths
 
@@ -37,14 +36,6 @@ def large_table(
     return trial.axes(found["rows"]), trial.tensor(
         trial.draw(values(tuple(kinds))).array(found["vocabulary"], found["d"])
     )
-
-
-def bad_tables(a: Arguments, first: str) -> Iterator[InvalidCall]:
-    """Yield tables that both operations refuse."""
-    yield InvalidCall(f"no {first}", {**a, first: None}, (first,))
-    yield InvalidCall("no table", {**a, "weight": None}, ("weight",))
-    yield InvalidCall("a vector for a table", {**a, "weight": a["weight"][0]}, ("weight",))
-    yield InvalidCall("a table of rank 3", {**a, "weight": a["weight"][None]}, ("weight",))
 
 
 def equals_exactly(trial: Trial, y: Observation, wanted: torch.Tensor, message: str) -> None:

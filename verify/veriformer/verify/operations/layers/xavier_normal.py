@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import torch
 
-from veriformer.verify.judging.op_info import InvalidCall, OpInfo
 from veriformer.verify.judging.outcome import Observation
 from veriformer.verify.judging.trial import BUDGET, Arguments, Trial
 from veriformer.verify.laws import chance
 from veriformer.verify.laws.agreement import has_form
 from veriformer.verify.laws.equality import constant
 from veriformer.verify.laws.family import check
+from veriformer.verify.operations.derived import operation
 from veriformer.verify.scripts.script import Seed
 from veriformer.verify.strategies import choice, seeds, sizes
 
@@ -24,21 +23,10 @@ def _ordinary(trial: Trial) -> Arguments:
     return {"n_in": trial.draw(sizes()), "n_out": trial.draw(sizes())}
 
 
-def _refusals(trial: Trial) -> Iterator[InvalidCall]:
-    n = trial.draw(sizes())
-    yield InvalidCall("a negative number of inputs", {"n_in": -n, "n_out": n}, ("n_in",))
-    yield InvalidCall("a negative number of outputs", {"n_in": n, "n_out": -n}, ("n_out",))
-    yield InvalidCall("a bool for a size", {"n_in": True, "n_out": n}, ("n_in",))
-    yield InvalidCall("a fraction for a size", {"n_in": n, "n_out": 2.5}, ("n_out",))
-    yield InvalidCall("no size", {"n_in": None, "n_out": n}, ("n_in",))
-    yield InvalidCall("a number for a generator", {"n_in": n, "n_out": n, "generator": 3}, ("generator",))
-
-
-XAVIER_NORMAL = OpInfo(
-    name="xavier_normal",
+XAVIER_NORMAL = operation(
+    "xavier_normal",
     sample=_ordinary,
     sample_basic=_ordinary,
-    invalid_calls=_refusals,
     structural_dtypes=("fp32", "bf16"),
 )
 

@@ -8,24 +8,20 @@ from typing import Any
 import numpy as np
 import torch
 
-from veriformer.spec.positions.alibi import alibi_bias, distances
+from veriformer.spec.positions.alibi import distances
 from veriformer.verify.judging.judge import Floats, Reference
-from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import judged
 from veriformer.verify.laws.equality import equal, slice_result
 from veriformer.verify.laws.family import check
-from veriformer.verify.operations.positions.encodings import ALGEBRA, SLACK, bad_integers, slopes_by_ratio
+from veriformer.verify.operations.derived import operation
+from veriformer.verify.operations.positions.encodings import ALGEBRA, SLACK, slopes_by_ratio
 from veriformer.verify.strategies import choice, sizes
 
 
 def _bias_by_ratio(xp: Any, a: Mapping[str, Any]) -> list[Any]:
     slopes = slopes_by_ratio(xp, a)[0]
     return [xp.reshape(slopes, (*slopes.shape, 1, 1)) * -distances(int(a["n_q"]), int(a["n_k"]))]
-
-
-def _bias(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    return [alibi_bias(xp, int(a["num_heads"]), int(a["n_q"]), int(a["n_k"]))]
 
 
 def _entries(s: Mapping[str, int]) -> float:
@@ -44,12 +40,11 @@ def draw_bias(trial: Trial) -> Arguments:
     }
 
 
-ALIBI_BIAS = OpInfo(
-    name="alibi_bias",
+ALIBI_BIAS = operation(
+    "alibi_bias",
     sample=draw_bias,
     sample_basic=lambda trial: {"num_heads": 4, "n_q": trial.draw(sizes(2)), "n_k": trial.draw(sizes(2))},
-    formulas=(_bias, _bias_by_ratio),
-    invalid_calls=lambda trial: bad_integers(trial, {"num_heads": 4, "n_q": 2, "n_k": 3}),
+    also=(_bias_by_ratio,),
     sample_large=draw_bias,
     structural_dtypes=("fp32", "bf16"),
 )

@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 import torch
 
-from veriformer.spec.positions.alibi import alibi_slopes
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.laws.agreement import judged
 from veriformer.verify.laws.family import check
-from veriformer.verify.operations.positions.encodings import ALGEBRA, SLACK, bad_integers, slopes_by_ratio
+from veriformer.verify.operations.derived import operation
+from veriformer.verify.operations.positions.encodings import ALGEBRA, SLACK, slopes_by_ratio
 from veriformer.verify.strategies import choice
 
 HEADS = (3, 1, 2, 4, 5, 6, 7, 8, 12, 16, 20, 32, 71, 112)
 
 
-def _slopes(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    return [alibi_slopes(xp, int(a["num_heads"]))]
-
-
-ALIBI_SLOPES = OpInfo(
-    name="alibi_slopes",
+ALIBI_SLOPES = operation(
+    "alibi_slopes",
     sample=lambda trial: {"num_heads": trial.draw(choice(*HEADS))},
     sample_basic=lambda trial: {"num_heads": trial.draw(choice(4, 8, 2))},
-    formulas=(_slopes, slopes_by_ratio),
-    invalid_calls=lambda trial: bad_integers(trial, {"num_heads": 4}),
+    also=(slopes_by_ratio,),
     structural_dtypes=("fp32", "bf16"),
 )
 

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
-
 import numpy as np
 import torch
 
-from veriformer.spec.positions.sinusoidal_encoding import sinusoidal_encoding
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.op_info import InvalidCall, OpInfo
 from veriformer.verify.judging.outcome import Observation
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import judged
 from veriformer.verify.laws.equality import slice_result
 from veriformer.verify.laws.family import check
-from veriformer.verify.operations.positions.encodings import ALGEBRA, SLACK, bad_integers
+from veriformer.verify.operations.derived import operation
+from veriformer.verify.operations.positions.encodings import ALGEBRA, SLACK
 from veriformer.verify.strategies import choice, sizes
-
-
-def _sinusoidal(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    options = {"base": a["base"]} if "base" in a else {}
-    return [sinusoidal_encoding(xp, int(a["num_positions"]), int(a["d_model"]), **options)]
 
 
 def draw_sinusoidal(trial: Trial) -> Arguments:
@@ -33,22 +24,15 @@ def draw_sinusoidal(trial: Trial) -> Arguments:
     return {"num_positions": n, "d_model": d, **trial.option("base", None, 100.0, 500.0, 1e6, 10000)}
 
 
-def _bad_sinusoidal(trial: Trial) -> Iterator[InvalidCall]:
-    yield from bad_integers(trial, {"num_positions": 3, "d_model": 4})
-    yield InvalidCall("a bool for a base", {"num_positions": 3, "d_model": 4, "base": True}, ("base",))
-
-
 def _changed_sinusoidal(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
     a: Arguments = {"num_positions": trial.draw(sizes(3)), "d_model": 6, "base": 100.0}
     return a, {"base": {**a, "base": 30.0}}
 
 
-SINUSOIDAL_ENCODING = OpInfo(
-    name="sinusoidal_encoding",
+SINUSOIDAL_ENCODING = operation(
+    "sinusoidal_encoding",
     sample=draw_sinusoidal,
     sample_basic=lambda trial: {"num_positions": trial.draw(sizes(2)), "d_model": trial.draw(choice(4, 6))},
-    formulas=(_sinusoidal,),
-    invalid_calls=_bad_sinusoidal,
     argument_perturbations=_changed_sinusoidal,
     sample_large=draw_sinusoidal,
     structural_dtypes=("fp32", "bf16"),

@@ -10,10 +10,11 @@ import torch
 
 from veriformer.spec.arithmetic.running_error import RunningError, RunningErrorArray
 from veriformer.spec.positions.t5_relative_position_bucket import edges, t5_relative_position_bucket
-from veriformer.verify.judging.op_info import InvalidCall, OpInfo
+from veriformer.verify.judging.op_info import InvalidCall
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import judged
 from veriformer.verify.laws.family import check
+from veriformer.verify.operations.derived import operation
 from veriformer.verify.strategies import choice, extent, leading_shapes, sizes, values
 
 
@@ -58,16 +59,11 @@ def draw_buckets(trial: Trial) -> Arguments:
     return {"relative_position": torch.as_tensor(r).to(trial.draw(choice(torch.int64, torch.int32))), **options}
 
 
-def _bad_buckets(trial: Trial) -> Iterator[InvalidCall]:
-    r = torch.arange(-3, 4)
-    a: dict[str, Any] = {"relative_position": r}
-    yield InvalidCall("no tensor", {"relative_position": None}, ("relative_position",))
-    yield InvalidCall("floating-point distances", {"relative_position": r.double()}, ("relative_position",))
-    yield InvalidCall("bools", {"relative_position": r > 0}, ("relative_position",))
-    for number, both in ((2, True), (3, True), (33, True), (1, False), (0, False), (-4, True), (True, False)):
-        yield InvalidCall(f"{number} buckets", {**a, "num_buckets": number, "bidirectional": both}, ("num_buckets",))
-    for distance, both in ((8, True), (16, False), (0, True), (-1, True)):
-        clash = {**a, "max_distance": distance, "bidirectional": both}
+def _bad_buckets(trial: Trial, good: Arguments) -> Iterator[InvalidCall]:
+    for number, both in ((2, True), (3, True), (33, True), (1, False), (0, False)):
+        yield InvalidCall(f"{number} buckets", {**good, "num_buckets": number, "bidirectional": both}, ("num_buckets",))
+    for distance, both in ((8, True), (16, False), (0, True)):
+        clash = {**good, "max_distance": distance, "bidirectional": both}
         yield InvalidCall(f"all within {distance}", clash, ("max_distance", "num_buckets"))
 
 
@@ -81,12 +77,12 @@ def _changed_buckets(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
     }
 
 
-T5_RELATIVE_POSITION_BUCKET = OpInfo(
-    name="t5_relative_position_bucket",
+T5_RELATIVE_POSITION_BUCKET = operation(
+    "t5_relative_position_bucket",
     sample=draw_buckets,
     sample_basic=lambda trial: {"relative_position": torch.arange(-trial.draw(sizes(1)), 40)},
     formulas=(_buckets, _by_logarithm),
-    invalid_calls=_bad_buckets,
+    refuses=_bad_buckets,
     argument_perturbations=_changed_buckets,
     result_dtype=lambda trial, arguments, part: torch.int64,
     dtypes=("fp32",),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import hypothesis.strategies as st
@@ -12,7 +12,7 @@ import torch
 from veriformer.spec.arithmetic import FORMATS, Float, RunningError
 from veriformer.spec.arithmetic.exact_inputs import exactly_equal
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.op_info import Index, InvalidCall
+from veriformer.verify.judging.op_info import Index
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.operations.changes import perturbed
 from veriformer.verify.strategies import axis_of, choice, shapes, sizes, values, widths
@@ -135,15 +135,6 @@ def ordinary_scores(trial: Trial) -> Arguments:
     *lead, n = trial.draw(shapes(1, 3))
     shape = (*lead, trial.fitted("n", n))
     return {"z": trial.tensor(trial.draw(values(("gaussian",))).array(*shape))}
-
-
-def bad_axis(trial: Trial) -> Iterator[InvalidCall]:
-    """Yield scores and axes that both operations refuse."""
-    z = ordinary_scores(trial)["z"]
-    yield InvalidCall("no tensor", {"z": None}, ("z",))
-    yield InvalidCall("an axis too high", {"z": z, "dim": z.ndim}, ("dim",))
-    yield InvalidCall("an axis too low", {"z": z, "dim": -z.ndim - 1}, ("dim",))
-    yield InvalidCall("a bool for an axis", {"z": z, "dim": False}, ("dim",))
 
 
 def few_rows(trial: Trial, least: int = 1, *, small: bool = False) -> tuple[int, int]:

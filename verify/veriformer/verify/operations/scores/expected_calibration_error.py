@@ -9,20 +9,15 @@ import numpy as np
 import torch
 
 from veriformer.spec.generation.choices import exact_values, highest
-from veriformer.spec.generation.expected_calibration_error import expected_calibration_error
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.op_info import InvalidCall, OpInfo
+from veriformer.verify.judging.op_info import InvalidCall
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees
 from veriformer.verify.laws.equality import equal, finite
 from veriformer.verify.laws.family import check
+from veriformer.verify.operations.derived import operation
 from veriformer.verify.operations.scores.targets import classes, ids
 from veriformer.verify.strategies import choice, leading_shapes, seeds, sizes
-
-
-def _error(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    options = {key: a[key] for key in ("num_bins",) if key in a}
-    return [expected_calibration_error(xp, a["probs"], a["target"], **options)]
 
 
 def _by_means(xp: Any, a: Mapping[str, Any]) -> list[Any]:
@@ -110,27 +105,22 @@ def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
     }
 
 
-def _refusals(trial: Trial) -> Iterator[InvalidCall]:
-    good = _ordinary(trial)
+def _refusals(trial: Trial, good: Arguments) -> Iterator[InvalidCall]:
     probs, target = good["probs"], good["target"]
-    yield InvalidCall("no probabilities", {**good, "probs": None}, ("probs",))
-    yield InvalidCall("no target", {**good, "target": None}, ("target",))
-    yield InvalidCall("no sample", {"probs": probs[:0], "target": target[:0]}, ("probs", "target"))
-    yield InvalidCall("no class", {"probs": probs[:, :0], "target": target}, ("probs", "target"))
-    yield InvalidCall("too few targets", {"probs": probs, "target": target[1:]}, ("probs", "target"))
-    yield InvalidCall("too many axes", {"probs": probs, "target": target[:, None]}, ("probs", "target"))
-    yield InvalidCall("a probability above 1", {"probs": probs + 1.5, "target": target}, ("probs",))
-    yield InvalidCall("a probability below 0", {"probs": probs - 1.5, "target": target}, ("probs",))
-    for bins, what in ((0, "no bin"), (-3, "a negative number of bins"), (True, "a bool for a number of bins")):
-        yield InvalidCall(what, {**good, "num_bins": bins}, ("num_bins",))
+    both = ("probs", "target")
+    yield InvalidCall("no sample", {"probs": probs[:0], "target": target[:0]}, both)
+    yield InvalidCall("no class", {"probs": probs[:, :0], "target": target}, both)
+    yield InvalidCall("too many axes", {"probs": probs, "target": target[:, None]}, both)
+    yield InvalidCall("a probability above 1", {"probs": probs + 1.5, "target": target}, both[:1])
+    yield InvalidCall("a probability below 0", {"probs": probs - 1.5, "target": target}, both[:1])
 
 
-EXPECTED_CALIBRATION_ERROR = OpInfo(
-    name="expected_calibration_error",
+EXPECTED_CALIBRATION_ERROR = operation(
+    "expected_calibration_error",
     sample=draw_calibration,
     sample_basic=_ordinary,
-    formulas=(_error, _by_means),
-    invalid_calls=_refusals,
+    also=(_by_means,),
+    refuses=_refusals,
     argument_perturbations=_changes,
     sample_large=draw_calibration,
     structural_dtypes=("fp32", "bf16"),

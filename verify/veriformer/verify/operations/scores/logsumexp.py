@@ -8,17 +8,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from veriformer.spec.scores.logsumexp import logsumexp, logsumexp_vjp
 from veriformer.verify.judging.arithmetic import over_float64
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.laws.equality import assert_not_constant, between
 from veriformer.verify.laws.family import check
 from veriformer.verify.laws.gradients import draw_cotangent
+from veriformer.verify.operations.derived import operation
 from veriformer.verify.operations.scores.along_axis import (
     axis_in,
-    bad_axis,
     bulk_scores,
     changed_scores,
     draw_huge,
@@ -31,14 +29,6 @@ from veriformer.verify.operations.scores.along_axis import (
     softmax_by_log,
     through_maximum,
 )
-
-
-def _logsumexp(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    return [logsumexp(xp, a["z"], axis_in(a))]
-
-
-def _logsumexp_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
-    return {"z": logsumexp_vjp(xp, a["z"], g, axis_in(a))}
 
 
 def _logsumexp_vjp_by_log(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
@@ -56,15 +46,12 @@ def _logsumexp_vjp_by_chain(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, 
     return {"z": through_maximum(xp, z, dz, g, axis)}
 
 
-LOGSUMEXP = OpInfo(
-    name="logsumexp",
+LOGSUMEXP = operation(
+    "logsumexp",
     sample=draw_scores,
     sample_basic=ordinary_scores,
     sample_large=long_scores,
-    formulas=(_logsumexp,),
-    vjps=(_logsumexp_vjp, _logsumexp_vjp_by_log, _logsumexp_vjp_by_chain),
-    inputs=("z",),
-    invalid_calls=bad_axis,
+    also_gradients=(_logsumexp_vjp_by_log, _logsumexp_vjp_by_chain),
     batch_slice=lambda trial: one_slice(trial, reduced=True),
     argument_perturbations=changed_scores,
     sample_accuracy=bulk_scores,

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import torch
 
-from veriformer.spec.language.masked_lm_loss import masked_lm_loss, masked_lm_loss_vjp
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.op_info import InvalidCall, OpInfo
 from veriformer.verify.judging.outcome import Observation
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees, gradients_agree
 from veriformer.verify.laws.equality import assert_not_constant, constant, equal, total
 from veriformer.verify.laws.family import check
 from veriformer.verify.laws.gradients import draw_cotangent, judge_with_gradients
+from veriformer.verify.operations.derived import operation
 from veriformer.verify.operations.scores import loss_forms
 from veriformer.verify.operations.scores.target_laws import draw_rows, pieces
 from veriformer.verify.operations.scores.targets import (
@@ -42,14 +40,6 @@ def _options(a: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in a.items() if key not in ("logits", "labels")}
 
 
-def _loss(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    return [masked_lm_loss(xp, a["logits"], a["labels"], **_options(a))]
-
-
-def _vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
-    return {"logits": masked_lm_loss_vjp(xp, a["logits"], a["labels"], g, **_options(a))}
-
-
 def _by_total(xp: Any, a: Mapping[str, Any]) -> list[Any]:
     return [loss_forms.loss(xp, a["logits"], a["labels"], **_options(a))]
 
@@ -67,20 +57,13 @@ def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
     return labelled(a), {("labels" if what == "target" else what): labelled(b) for what, b in changed.items()}
 
 
-def _refusals(trial: Trial) -> Iterator[InvalidCall]:
-    for bad in bad_targets(trial):
-        names = tuple("labels" if name == "target" else name for name in bad.names)
-        yield replace(bad, arguments=labelled(bad.arguments), names=names)
-
-
-MASKED_LM_LOSS = OpInfo(
-    name="masked_lm_loss",
+MASKED_LM_LOSS = operation(
+    "masked_lm_loss",
     sample=lambda trial: labelled(draw_perplexity(trial)),
     sample_basic=lambda trial: labelled(ordinary_rows(trial)),
-    formulas=(_loss, _by_total),
-    vjps=(_vjp, _vjp_by_chain, _vjp_by_total),
-    inputs=("logits",),
-    invalid_calls=_refusals,
+    also=(_by_total,),
+    also_gradients=(_vjp_by_chain, _vjp_by_total),
+    refuses=bad_targets,
     argument_perturbations=_changes,
     sample_large=lambda trial: labelled(long_rows(trial)),
     structural_dtypes=("fp32", "bf16"),

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from veriformer.spec.scores.perplexity import perplexity, perplexity_vjp
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.op_info import OpInfo, Vjp
+from veriformer.verify.judging.op_info import Vjp
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees, gradients_agree, has_form
 from veriformer.verify.laws.equality import between, constant, equal, finite
 from veriformer.verify.laws.family import check
 from veriformer.verify.laws.gradients import judge_with_gradients
+from veriformer.verify.operations.derived import operation
 from veriformer.verify.operations.scores.target_laws import draw_rows, pieces
 from veriformer.verify.operations.scores.targets import (
     IGNORE_INDEX,
@@ -28,18 +28,9 @@ from veriformer.verify.operations.scores.targets import (
     loss_by_total,
     loss_vjp_by_chain,
     loss_vjp_by_total,
-    options_of,
     ordinary_rows,
 )
 from veriformer.verify.strategies import choice, leading_shapes, sizes, values, widths
-
-
-def _perplexity(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    return [perplexity(xp, a["logits"], a["target"], **options_of(a))]
-
-
-def _perplexity_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
-    return {"logits": perplexity_vjp(xp, a["logits"], a["target"], g, **options_of(a))}
 
 
 def _perplexity_by_total(xp: Any, a: Mapping[str, Any]) -> list[Any]:
@@ -50,14 +41,13 @@ def _of_perplexity(vjp: Vjp) -> Vjp:
     return lambda xp, a, g: vjp(xp, a, g * _perplexity_by_total(xp, a)[0])
 
 
-PERPLEXITY = OpInfo(
-    name="perplexity",
+PERPLEXITY = operation(
+    "perplexity",
     sample=draw_perplexity,
     sample_basic=ordinary_rows,
-    formulas=(_perplexity, _perplexity_by_total),
-    vjps=(_perplexity_vjp, _of_perplexity(loss_vjp_by_chain), _of_perplexity(loss_vjp_by_total)),
-    inputs=("logits",),
-    invalid_calls=bad_targets,
+    also=(_perplexity_by_total,),
+    also_gradients=(_of_perplexity(loss_vjp_by_chain), _of_perplexity(loss_vjp_by_total)),
+    refuses=bad_targets,
     argument_perturbations=changed_targets,
     sample_large=long_rows,
 )

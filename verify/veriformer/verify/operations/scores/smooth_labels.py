@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import hypothesis.strategies as st
 import numpy as np
 import torch
 
-from veriformer.spec.layers.smooth_labels import smooth_labels
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.op_info import Index, InvalidCall, OpInfo
+from veriformer.verify.judging.op_info import InvalidCall
 from veriformer.verify.judging.outcome import Observation
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import has_form
 from veriformer.verify.laws.equality import assert_not_constant, constant, equal, total
 from veriformer.verify.laws.family import check
+from veriformer.verify.operations.derived import operation
 from veriformer.verify.operations.scores.target_laws import interpolated
 from veriformer.verify.operations.scores.targets import classes, ids
 from veriformer.verify.strategies import choice, leading_shapes, seeds, sizes
-
-
-def _smooth(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    return [smooth_labels(xp, a["target"], a["num_classes"], a["alpha"])]
 
 
 def _blended(xp: Any, a: Mapping[str, Any]) -> list[Any]:
@@ -48,12 +42,6 @@ def _ordinary(trial: Trial) -> Arguments:
     return {"target": ids(np.array([[2, 0, 1], [1, 1, 2]])), "num_classes": 3, "alpha": 0.25}
 
 
-def _slice(trial: Trial) -> tuple[Arguments, Arguments, dict[str, Index]]:
-    whole = draw_smoothing(trial, least_rank=1)
-    i = trial.draw(st.integers(0, whole["target"].shape[0] - 1))
-    return whole, {**whole, "target": whole["target"][i : i + 1]}, {"result": (slice(i, i + 1),)}
-
-
 def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
     V = trial.draw(sizes(2))
     target = np.arange(V)
@@ -61,26 +49,20 @@ def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
     return a, {"target": {**a, "target": ids((target + 1) % V)}, "alpha": {**a, "alpha": 0.5}}
 
 
-def _refusals(trial: Trial) -> Iterator[InvalidCall]:
-    V = trial.draw(sizes(2))
-    good: Arguments = {"target": ids(np.arange(V)), "num_classes": V, "alpha": 0.1}
-    yield InvalidCall("no target", {**good, "target": None}, ("target",))
-    yield InvalidCall("a class too high", {**good, "target": ids(np.array([0, V]))}, ("target",))
-    yield InvalidCall("a negative class", {**good, "target": ids(np.array([0, -1]))}, ("target",))
+def _refusals(trial: Trial, good: Arguments) -> Iterator[InvalidCall]:
+    for entry in (good["num_classes"], -1):
+        target = good["target"].clone()
+        target[-1, -1] = entry
+        yield InvalidCall(f"class {entry}", {**good, "target": target}, ("target",))
     yield InvalidCall("no classes", {**good, "num_classes": 0}, ("num_classes", "target"))
-    yield InvalidCall("a negative number of classes", {**good, "num_classes": -V}, ("num_classes", "target"))
-    yield InvalidCall("a bool for a number of classes", {**good, "num_classes": True}, ("num_classes",))
-    for alpha, what in ((-0.1, "below 0"), (1.1, "above 1"), (math.nan, "NaN"), (True, "a bool"), (None, "missing")):
-        yield InvalidCall(f"smoothing that is {what}", {**good, "alpha": alpha}, ("alpha",))
 
 
-SMOOTH_LABELS = OpInfo(
-    name="smooth_labels",
+SMOOTH_LABELS = operation(
+    "smooth_labels",
     sample=draw_smoothing,
     sample_basic=_ordinary,
-    formulas=(_smooth, _blended),
-    invalid_calls=_refusals,
-    batch_slice=_slice,
+    also=(_blended,),
+    refuses=_refusals,
     argument_perturbations=_changes,
     sample_large=draw_smoothing,
     structural_dtypes=("fp32", "bf16"),

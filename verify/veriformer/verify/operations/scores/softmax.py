@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import torch
 
-from veriformer.spec.scores.softmax import softmax, softmax_vjp
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.op_info import InvalidCall, OpInfo
+from veriformer.verify.judging.op_info import InvalidCall
 from veriformer.verify.judging.outcome import Observation
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.laws.agreement import agrees
 from veriformer.verify.laws.equality import assert_not_constant, constant, equal, total
 from veriformer.verify.laws.family import check
 from veriformer.verify.laws.gradients import draw_cotangent
+from veriformer.verify.operations.derived import operation
 from veriformer.verify.operations.scores.along_axis import (
     axis_in,
-    bad_axis,
     bulk_scores,
     changed_scores,
     draw_huge,
@@ -34,15 +33,7 @@ from veriformer.verify.operations.scores.along_axis import (
     softmax_scaled,
     through_maximum,
 )
-from veriformer.verify.strategies import sizes, values
-
-
-def _softmax(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    return [softmax(xp, a["z"], axis_in(a))]
-
-
-def _softmax_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
-    return {"z": softmax_vjp(xp, a["z"], g, axis_in(a))}
+from veriformer.verify.strategies import values
 
 
 def _softmax_vjp_by_log(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
@@ -64,20 +55,14 @@ def _softmax_vjp_by_chain(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, An
     return {"z": through_maximum(xp, z, dz, 0, axis)}
 
 
-def _bad_softmax(trial: Trial) -> Iterator[InvalidCall]:
-    yield from bad_axis(trial)
-    yield InvalidCall("an empty axis", {"z": trial.tensor(np.zeros((trial.draw(sizes()), 0)))}, ("z", "dim"))
-
-
-SOFTMAX = OpInfo(
-    name="softmax",
+SOFTMAX = operation(
+    "softmax",
     sample=draw_scores,
     sample_basic=ordinary_scores,
     sample_large=long_scores,
-    formulas=(_softmax, softmax_by_log, softmax_scaled),
-    vjps=(_softmax_vjp, _softmax_vjp_by_log, _softmax_vjp_by_chain, _softmax_vjp_scaled),
-    inputs=("z",),
-    invalid_calls=_bad_softmax,
+    also=(softmax_by_log, softmax_scaled),
+    also_gradients=(_softmax_vjp_by_log, _softmax_vjp_by_chain, _softmax_vjp_scaled),
+    refuses=lambda trial, good: [InvalidCall("an empty axis", {"z": good["z"][..., :0]}, ("z", "dim"))],
     batch_slice=lambda trial: one_slice(trial, reduced=False),
     argument_perturbations=changed_scores,
     sample_accuracy=bulk_scores,

@@ -137,26 +137,13 @@ def long_rows(trial: Trial) -> Arguments:
     return {"logits": loud(trial, trial.tensor(logits)), "target": ids(target)}
 
 
-def bad_targets(trial: Trial) -> Iterator[InvalidCall]:
-    """Yield logits and class targets that every loss refuses."""
-    n, vocabulary = trial.draw(sizes(2)), trial.draw(sizes(2))
-    kind = trial.draw(values(("gaussian",)))
-    logits = trial.tensor(kind.array(n, vocabulary))
-    target = classes(kind.rng, (n,), vocabulary)
-    last = np.arange(n) == n - 1
-    yield InvalidCall("no logits", {"logits": None, "target": ids(target)}, ("logits",))
-    yield InvalidCall("no target", {"logits": logits, "target": None}, ("target",))
-    yield InvalidCall(
-        "a class too high", {"logits": logits, "target": ids(np.where(last, vocabulary, target))}, ("target",)
-    )
-    yield InvalidCall("a negative class", {"logits": logits, "target": ids(np.where(last, -1, target))}, ("target",))
-    ignored = np.where(last, IGNORE_INDEX, target)
-    yield InvalidCall(
-        "the default's index beside another", {"logits": logits, "target": ids(ignored), "ignore_index": 0}, ("target",)
-    )
-    yield InvalidCall("too few targets", {"logits": logits, "target": ids(target[1:])}, ("target", "logits"))
-    yield InvalidCall("too many axes", {"logits": logits, "target": ids(target[:, None])}, ("target", "logits"))
-    yield InvalidCall(
-        "a bool for a class", {"logits": logits, "target": ids(target), "ignore_index": True}, ("ignore_index",)
-    )
-    yield InvalidCall("no classes", {"logits": logits[:, :0], "target": ids(target)}, ("logits", "target"))
+def bad_targets(trial: Trial, good: Arguments) -> Iterator[InvalidCall]:
+    """Yield class targets and logits that every loss refuses, beyond what their letters say."""
+    logits, target = (name for name in good if isinstance(good[name], torch.Tensor))
+    ignored = good[target].clone()
+    ignored.view(-1)[-1:] = IGNORE_INDEX
+    if ignored.numel():
+        other = {**good, target: ignored, "ignore_index": 0}
+        yield InvalidCall("the default's index beside another", other, (target,))
+    yield InvalidCall("too many axes", {**good, target: good[target][..., None]}, (target, logits))
+    yield InvalidCall("no classes", {**good, logits: good[logits][..., :0]}, (logits, target))

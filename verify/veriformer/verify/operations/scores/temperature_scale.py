@@ -10,26 +10,17 @@ import hypothesis.strategies as st
 import numpy as np
 import torch
 
-from veriformer.spec.generation.temperature_scale import temperature_scale, temperature_scale_vjp
 from veriformer.verify.judging.judge import Reference
-from veriformer.verify.judging.op_info import Formula, Index, InvalidCall, OpInfo, Vjp
+from veriformer.verify.judging.op_info import Formula, InvalidCall, Vjp
 from veriformer.verify.judging.outcome import Observation
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.equality import assert_not_constant, constant, equal, total
 from veriformer.verify.laws.family import check
 from veriformer.verify.laws.gradients import draw_cotangent, judge_with_gradients
-from veriformer.verify.operations.changes import perturbed
+from veriformer.verify.operations.derived import operation
 from veriformer.verify.operations.scores.along_axis import bulk_shape, draw_shifted, few_rows, loud
 from veriformer.verify.operations.scores.softmax import SOFTMAX
 from veriformer.verify.strategies import choice, leading_shapes, sizes, values, widths
-
-
-def _scaled(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    return [temperature_scale(xp, a["logits"], a["temperature"])]
-
-
-def _scaled_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
-    return {"logits": temperature_scale_vjp(xp, a["logits"], a["temperature"], g)}
 
 
 def _quotient(xp: Any, a: Mapping[str, Any]) -> Any:
@@ -72,22 +63,6 @@ def _ordinary(trial: Trial) -> Arguments:
     return {"logits": trial.tensor(kind.array(2, trial.draw(sizes(2)))), "temperature": 1.5}
 
 
-def _slice(trial: Trial) -> tuple[Arguments, Arguments, dict[str, Index]]:
-    whole = draw_temperature(trial, least_rank=1)
-    i = trial.draw(st.integers(0, whole["logits"].shape[0] - 1))
-    index = (slice(i, i + 1),)
-    return whole, {**whole, "logits": whole["logits"][index]}, {"result": index, "logits": index}
-
-
-def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
-    kind = trial.draw(values(("gaussian", "offset", "one-signed")))
-    a: Arguments = {"logits": trial.tensor(kind.array(2, trial.draw(sizes(2)))), "temperature": 1.0}
-    return a, {
-        "logits": {**a, "logits": perturbed(trial, a["logits"], kind.rng)},
-        "temperature": {**a, "temperature": 4.0},
-    }
-
-
 def _bulk(trial: Trial) -> Arguments:
     z = 2.0 * trial.draw(values(("gaussian", "one-signed", "ties"))).array(*bulk_shape(trial))
     return {"logits": trial.tensor(z), "temperature": trial.draw(choice(1.0, 0.7, 2.0))}
@@ -98,25 +73,19 @@ def _long(trial: Trial) -> Arguments:
     return {**a, "logits": loud(trial, a["logits"])}
 
 
-def _refusals(trial: Trial) -> Iterator[InvalidCall]:
-    good = _ordinary(trial)
-    yield InvalidCall("no scores", {**good, "logits": None}, ("logits",))
+def _refusals(trial: Trial, good: Arguments) -> Iterator[InvalidCall]:
     yield InvalidCall("no class", {**good, "logits": good["logits"][..., :0]}, ("logits",))
-    bad = ((0.0, "0"), (-1.0, "negative"), (math.nan, "NaN"), (True, "a bool"), (None, "missing"), (-0.0, "minus 0"))
-    for temperature, what in bad:
-        yield InvalidCall(f"a temperature that is {what}", {**good, "temperature": temperature}, ("temperature",))
+    for temperature in (0.0, math.nan, None, -0.0):
+        yield InvalidCall(f"a temperature of {temperature}", {**good, "temperature": temperature}, ("temperature",))
 
 
-TEMPERATURE_SCALE = OpInfo(
-    name="temperature_scale",
+TEMPERATURE_SCALE = operation(
+    "temperature_scale",
     sample=draw_temperature,
     sample_basic=_ordinary,
-    formulas=(_scaled, *map(_formula, SOFTMAX.formulas)),
-    vjps=(_scaled_vjp, *map(_vjp, SOFTMAX.vjps[1:])),
-    inputs=("logits",),
-    invalid_calls=_refusals,
-    batch_slice=_slice,
-    argument_perturbations=_changes,
+    also=tuple(map(_formula, SOFTMAX.formulas)),
+    also_gradients=tuple(map(_vjp, SOFTMAX.vjps[1:])),
+    refuses=_refusals,
     sample_accuracy=_bulk,
     sample_large=_long,
     structural_dtypes=("fp32", "bf16"),

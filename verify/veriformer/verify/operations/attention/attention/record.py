@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 
-from veriformer.spec.attention.attention import attention, attention_vjp
-from veriformer.verify.judging.op_info import Index, InvalidCall, OpInfo
+from veriformer.spec.operations import OPERATIONS
+from veriformer.verify.judging.op_info import Index, InvalidCall
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.operations.attention.attention.draws import (
     draw_attention,
@@ -18,23 +18,8 @@ from veriformer.verify.operations.attention.attention.draws import (
 )
 from veriformer.verify.operations.attention.causal_mask import alignment
 from veriformer.verify.operations.changes import perturbed
+from veriformer.verify.operations.derived import invalid_calls, operation
 from veriformer.verify.strategies import choice, sizes, values
-
-_OPTIONS = ("mask", "bias", "is_causal", "window", "scale", "softcap", "keep", "alignment")
-
-
-def _options(a: Mapping[str, Any]) -> dict[str, Any]:
-    given = {key: a[key] for key in _OPTIONS if key in a}
-    return given | ({"dropout_p": a["dropout_p"]} if "keep" in a else {})
-
-
-def _attention(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    return [attention(xp, a["q"], a["k"], a["v"], **_options(a))]
-
-
-def _attention_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
-    found = attention_vjp(xp, a["q"], a["k"], a["v"], g, **_options(a))
-    return dict(zip(("q", "k", "v", "bias"), found, strict=True))
 
 
 def _ordinary(trial: Trial) -> Arguments:
@@ -91,50 +76,35 @@ def _bulk(trial: Trial) -> Arguments:
     return {**tensors, **options}
 
 
-def _bad_attention(trial: Trial) -> Iterator[InvalidCall]:
-    """Yield one invalid call for every way in which sizes, dtypes and options can be wrong."""
+def _good(trial: Trial) -> Arguments:
+    """Draw queries, keys and values of which no two sizes are equal, with grouped heads."""
     b, groups, n_k, d_k, d_v = (trial.draw(sizes(2, 4)) for _ in range(5))
-    n_q, h = n_k + 1, 2 * groups
     kind = trial.draw(values(("gaussian",)))
+    shapes = {"q": (b, 2 * groups, n_k + 1, d_k), "k": (b, groups, n_k, d_k), "v": (b, groups, n_k, d_v)}
+    return {name: trial.tensor(kind.array(*shape)) for name, shape in shapes.items()}
 
-    def made(*shape: int) -> torch.Tensor:
-        return trial.tensor(kind.array(*shape))
 
-    good = {"q": made(b, h, n_q, d_k), "k": made(b, groups, n_k, d_k), "v": made(b, groups, n_k, d_v)}
+def _refusals(trial: Trial, good: Arguments) -> Iterator[InvalidCall]:
+    q, k, v = good["q"], good["k"], good["v"]
     for name in good:
-        yield InvalidCall(f"no {name}", {**good, name: None}, (name,))
         yield InvalidCall(f"{name} of rank 3", {**good, name: good[name][0]}, (name,))
-        yield InvalidCall(
-            f"{name} of another dtype", {**good, name: good[name].to(_other(trial.dtype))}, ("q", "k", "v")
-        )
-    yield InvalidCall("batches that differ", {**good, "k": made(b + 1, groups, n_k, d_k)}, ("q", "k", "v"))
-    yield InvalidCall("a batch of one key set", {**good, "k": good["k"][:1], "v": good["v"][:1]}, ("q", "k", "v"))
-    yield InvalidCall("widths that differ", {**good, "k": made(b, groups, n_k, d_k + 1)}, ("q", "k"))
-    yield InvalidCall("lengths that differ", {**good, "v": made(b, groups, n_k + 1, d_v)}, ("k", "v"))
-    yield InvalidCall("one value for all keys", {**good, "v": good["v"][:, :, :1]}, ("k", "v"))
-    yield InvalidCall("groups that differ", {**good, "v": made(b, h, n_k, d_v)}, ("k", "v"))
-    yield InvalidCall("groups that do not divide the heads", {**good, "q": made(b, h + 1, n_q, d_k)}, ("q", "k", "v"))
-    yield InvalidCall("more groups than heads", {**good, "q": made(b, 1, n_q, d_k)}, ("q", "k", "v"))
-    yield from _bad_options(good, n_q, n_k)
+    three = ("q", "k", "v")
+    yield InvalidCall("a batch of one key set", {**good, "k": k[:1], "v": v[:1]}, three)
+    yield InvalidCall("groups that do not divide the heads", {**good, "q": torch.cat((q, q[:, :1]), 1)}, three)
+    yield InvalidCall("more groups than heads", {**good, "q": q[:, :1]}, three)
+    yield from _bad_options(good, q.shape[2], k.shape[2])
 
 
-ATTENTION = OpInfo(
-    name="attention",
+ATTENTION = operation(
+    "attention",
     sample=draw_attention,
     sample_basic=_ordinary,
-    formulas=(_attention,),
-    vjps=(_attention_vjp,),
-    inputs=("q", "k", "v", "bias"),
-    invalid_calls=_bad_attention,
+    invalid_calls=lambda trial: invalid_calls(OPERATIONS["attention"], trial, _good(trial), _refusals),
     convention_kwargs=alignment,
     batch_slice=_slice,
     argument_perturbations=_changes,
     sample_accuracy=_bulk,
 )
-
-
-def _other(dtype: torch.dtype) -> torch.dtype:
-    return torch.float32 if dtype is torch.float64 else torch.float64
 
 
 def _bad_options(good: Arguments, n_q: int, n_k: int) -> Iterator[InvalidCall]:
@@ -147,12 +117,5 @@ def _bad_options(good: Arguments, n_q: int, n_k: int) -> Iterator[InvalidCall]:
     yield InvalidCall("a mask of numbers", {**good, "mask": torch.ones(n_q, n_k, dtype=good["q"].dtype)}, ("mask",))
     yield InvalidCall("a mask of integers", {**good, "mask": torch.ones(n_q, n_k, dtype=torch.int64)}, ("mask",))
     yield InvalidCall("a window that is not causal", {**good, "window": 2}, ("window", "is_causal"))
-    yield InvalidCall("an empty window", {**good, "window": 0, "is_causal": True}, ("window",))
-    for name in ("scale", "softcap", "dropout_p"):
-        yield InvalidCall(f"a bool for {name}", {**good, name: True}, (name,))
-    yield InvalidCall("a bool for a window", {**good, "window": True, "is_causal": True}, ("window",))
     yield InvalidCall("a cap of 0", {**good, "softcap": 0.0}, ("softcap",))
-    yield InvalidCall("a negative cap", {**good, "softcap": -1.0}, ("softcap",))
-    yield InvalidCall("dropout below 0", {**good, "dropout_p": -0.1}, ("dropout_p",))
-    yield InvalidCall("dropout above 1", {**good, "dropout_p": 1.1}, ("dropout_p",))
     yield InvalidCall("dropout above 1 in training", {**good, "dropout_p": 1.1, "training": True}, ("dropout_p",))

@@ -11,9 +11,11 @@ import torch
 
 from veriformer.spec.arithmetic.vocabulary import Array
 from veriformer.spec.heads.multi_head_attention import multi_head_attention, multi_head_attention_vjp
-from veriformer.verify.judging.op_info import Index, InvalidCall, OpInfo
+from veriformer.spec.operations import OPERATIONS
+from veriformer.verify.judging.op_info import Index, InvalidCall
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.operations.changes import perturbed
+from veriformer.verify.operations.derived import invalid_calls, operation
 from veriformer.verify.strategies import Values, choice, sizes, values, widths
 
 WEIGHTS = ("w_q", "w_k", "w_v", "w_o")
@@ -191,7 +193,7 @@ def _padded_queries(a: Arguments, part: int) -> Any:
 
 
 def _vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
-    found = multi_head_attention_vjp(xp, a["x"], a["w_q"], a["w_k"], a["w_v"], a["w_o"], g, **_options(a))
+    found = multi_head_attention_vjp(xp, *(a[name] for name in ("x", *WEIGHTS)), g, **_options(a))
     return dict(zip(("x", *WEIGHTS, "context"), found, strict=True))
 
 
@@ -241,37 +243,30 @@ def _long(trial: Trial) -> Arguments:
     return {**draw_tensors(trial, shape, ("gaussian", "sparse")), **counted, **causal}
 
 
-def _refusals(trial: Trial) -> Iterator[InvalidCall]:
-    rng = trial.draw(values()).rng
+def _good(trial: Trial) -> Arguments:
+    """Draw tokens and weights of grouped heads, of which no two sizes are equal."""
+    shape = Shape(b=2, n=3, d=5, heads=4, groups=2, d_k=3, d_v=2, d_out=7)
+    return {**draw_tensors(trial, shape, ("gaussian",)), "num_heads": 4, "num_kv_heads": 2}
 
-    def made(*shape: int) -> torch.Tensor:
-        return trial.tensor(rng.standard_normal(shape))
 
-    b, n, d = 2, 3, 5
-    weights = {"w_q": made(d, 4 * 3), "w_k": made(d, 2 * 3), "w_v": made(d, 2 * 2), "w_o": made(4 * 2, 7)}
-    good: dict[str, Any] = {"x": made(b, n, d), **weights, "num_heads": 4, "num_kv_heads": 2}
-    other = torch.float32 if trial.dtype is torch.float64 else torch.float64
+def _refusals(trial: Trial, good: Arguments) -> Iterator[InvalidCall]:
+    x = good["x"]
     for name in ("x", *WEIGHTS):
-        yield InvalidCall(f"no {name}", {**good, name: None}, (name,))
         yield InvalidCall(f"{name} without an axis", {**good, name: good[name][0]}, (name,))
-        yield InvalidCall(f"{name} of another dtype", {**good, name: good[name].to(other)}, ("x", *WEIGHTS))
-    yield InvalidCall("tokens of another width", {**good, "x": made(b, n, d + 1)}, ("x", *WEIGHTS))
-    yield InvalidCall("rows of w_o for other heads", {**good, "w_o": made(6, 7)}, ("w_o", "w_v"))
-    yield InvalidCall("columns that no heads share", {**good, "w_q": made(d, 13)}, ("w_q", "w_k", "num_heads"))
-    yield InvalidCall(
-        "keys of another width", {**good, "w_k": made(d, 2 * 4)}, ("w_q", "w_k", "num_kv_heads", "num_heads")
-    )
+    yield InvalidCall("rows of w_o for other heads", {**good, "w_o": good["w_o"][:6]}, ("w_o", "w_v"))
+    wider, other = good["w_q"].new_zeros(5, 13), good["w_k"].new_zeros(5, 8)
+    yield InvalidCall("columns that no heads share", {**good, "w_q": wider}, ("w_q", "w_k", "num_heads"))
     both = ("num_heads", "num_kv_heads")
+    yield InvalidCall("keys of another width", {**good, "w_k": other}, ("w_q", "w_k", *both))
     yield InvalidCall("key heads that do not divide", {**good, "num_kv_heads": 3}, both)
-    yield InvalidCall("more key heads than heads", {**good, "num_kv_heads": 8, "w_k": made(d, 24)}, both)
+    more = {**good, "num_kv_heads": 8, "w_k": good["w_k"].new_zeros(5, 24)}
+    yield InvalidCall("more key heads than heads", more, both)
     for name in both:
         yield InvalidCall(f"{name} of 0", {**good, name: 0}, (name,))
-        yield InvalidCall(f"negative {name}", {**good, name: -2}, (name,))
-        yield InvalidCall(f"a bool for {name}", {**good, name: True}, (name,))
-    yield InvalidCall("a context of another batch", {**good, "context": made(b + 1, n, d)}, ("context", "x"))
-    yield InvalidCall("a context of one batch element", {**good, "context": made(1, n, d)}, ("context", "x"))
-    yield InvalidCall("a context of another width", {**good, "context": made(b, n, d + 1)}, ("context", "w_k", "w_v"))
-    for what, mask in _bad_masks(b, n):
+    contexts = {"batch": torch.cat((x, x[:1])), "one batch element": x[:1], "width": torch.cat((x, x), -1)}
+    for what, context in contexts.items():
+        yield InvalidCall(f"a context of {what}", {**good, "context": context}, ("context", "x", "w_k", "w_v"))
+    for what, mask in _bad_masks(*x.shape[:2]):
         yield InvalidCall(what, {**good, "attention_mask": mask}, ("attention_mask", "x", "context"))
 
 
@@ -283,14 +278,13 @@ def _bad_masks(b: int, n: int) -> Iterator[tuple[str, Any]]:
     yield "a mask to be added", torch.full((b, n), -1e9)
 
 
-MULTI_HEAD_ATTENTION = OpInfo(
-    name="multi_head_attention",
+MULTI_HEAD_ATTENTION = operation(
+    "multi_head_attention",
     sample=draw_multi_head,
     sample_basic=_ordinary,
     formulas=(_formula,),
     vjps=(_vjp,),
-    inputs=("x", *WEIGHTS, "context"),
-    invalid_calls=_refusals,
+    invalid_calls=lambda trial: invalid_calls(OPERATIONS["multi_head_attention"], trial, _good(trial), _refusals),
     batch_slice=_part,
     argument_perturbations=_changes,
     unjudged=_padded_queries,

@@ -5,10 +5,9 @@ Scores are drawn so that every dtype computes them exactly: who is chosen hangs 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-import hypothesis.strategies as st
 import numpy as np
 import torch
 
@@ -22,9 +21,10 @@ from veriformer.spec.layers.mixture_of_experts import (
     through_units,
 )
 from veriformer.spec.scores.softmax import softmax
-from veriformer.verify.judging.op_info import Index, InvalidCall, OpInfo
+from veriformer.verify.judging.op_info import InvalidCall
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.operations.changes import perturbed, several
+from veriformer.verify.operations.derived import operation
 from veriformer.verify.strategies import choice, extent, leading_shapes, sizes, values
 from veriformer.verify.targets.claims import Claims
 
@@ -198,14 +198,6 @@ def _ordinary(trial: Trial) -> Arguments:
     return mixture(trial, (trial.draw(sizes(1, 3)), 2), 3)
 
 
-def _part(trial: Trial) -> tuple[Arguments, Arguments, dict[str, Index]]:
-    whole = dict(draw_mixture(trial))
-    whole["x"] = whole["x"][None] if whole["x"].ndim == 1 else whole["x"]
-    i = trial.draw(st.integers(0, whole["x"].shape[0] - 1))
-    index = (slice(i, i + 1),)
-    return whole, {**whole, "x": whole["x"][index]}, {"result": index, "x": index}
-
-
 def _changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
     a: dict[str, Any] = {**mixture(trial, (3,), 4), "top_k": 2}
     rng = trial.draw(values()).rng
@@ -218,25 +210,6 @@ def _bulk(trial: Trial) -> Arguments:
     return mixture(trial, (trial.draw(sizes(16, 40)),), 4, (6, 5, 4))
 
 
-def _refusals(trial: Trial) -> Iterator[InvalidCall]:
-    a: dict[str, Any] = {"x": halves(trial, 2, 3), "router": halves(trial, 3, 4), **experts(trial, 4, 3, 2, 5)}
-    other = torch.float32 if trial.dtype is torch.float64 else torch.float64
-    for name in (name for name in TENSORS if a[name] is not None):
-        yield InvalidCall(f"no {name}", {**a, name: None}, (name,))
-        yield InvalidCall(f"{name} of another dtype", {**a, name: a[name].to(other)}, TENSORS)
-    for name, met in {"w1": "router", "b1": "w1", "w2": "w1", "b2": "w2"}.items():
-        if a[name] is None:
-            continue
-        yield InvalidCall(f"{name} for fewer experts", {**a, name: a[name][:-1]}, (name, met, "router"))
-        yield InvalidCall(f"{name} of one expert for all", {**a, name: a[name][:1]}, (name, met, "router"))
-        yield InvalidCall(f"{name} too narrow", {**a, name: a[name][:, :-1]}, (name, met, "x", "w1", "w2"))
-    yield InvalidCall("a router for another width", {**a, "router": a["router"][:-1]}, ("router", "x", "w1"))
-    for k in (0, -1, 5):
-        yield InvalidCall(f"{k} of 4 experts", {**a, "top_k": k}, ("top_k",))
-    yield InvalidCall("a bool for a number of experts", {**a, "top_k": True}, ("top_k",))
-    yield InvalidCall("a fraction of experts", {**a, "top_k": 1.5}, ("top_k",))
-
-
 def separated(arguments: Arguments) -> bool:
     """Return whether the k-th and the next score differ in every row."""
     scores = np.sort(arguments["x"].double().numpy() @ arguments["router"].double().numpy(), axis=-1)[..., ::-1]
@@ -244,17 +217,15 @@ def separated(arguments: Arguments) -> bool:
     return k == scores.shape[-1] or bool((scores[..., k - 1] > scores[..., k]).all())
 
 
-MIXTURE_OF_EXPERTS = OpInfo(
-    name="mixture_of_experts",
+MIXTURE_OF_EXPERTS = operation(
+    "mixture_of_experts",
     sample=draw_mixture,
     sample_basic=_ordinary,
     formulas=(_mixture, _over_all),
     convention_kwargs=_gates,
     vjps=(_mixture_vjp, _over_all_vjp),
-    inputs=TENSORS,
     ranking=("x", "router"),
-    invalid_calls=_refusals,
-    batch_slice=_part,
+    refuses=lambda trial, good: [InvalidCall("5 of 3 experts", {**good, "top_k": 5}, ("top_k",))],
     argument_perturbations=_changes,
     sample_accuracy=_bulk,
     sample_large=draw_mixture,

@@ -11,9 +11,10 @@ import torch
 
 from veriformer.spec.positions.angles import cosines_and_sines
 from veriformer.spec.positions.rope import rope, rope_vjp
-from veriformer.verify.judging.op_info import Index, InvalidCall, OpInfo
+from veriformer.verify.judging.op_info import Index, InvalidCall
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.operations.changes import perturbed
+from veriformer.verify.operations.derived import operation
 from veriformer.verify.strategies import choice, extent, leading_shapes, sizes, values
 from veriformer.verify.targets.claims import Claims
 
@@ -156,34 +157,24 @@ def _bulk(trial: Trial) -> Arguments:
     return {"x": trial.tensor(kind.array(n, d)), "positions": torch.arange(n), **pairings(trial)}
 
 
-def _refusals(trial: Trial) -> Iterator[InvalidCall]:
+def _refusals(trial: Trial, good: Arguments) -> Iterator[InvalidCall]:
     x, at = features(trial), torch.arange(3)
-    batched = torch.stack((x, x))[:, None]
-    yield InvalidCall("no features", {"x": None, "positions": at}, ("x",))
-    yield InvalidCall("no positions", {"x": x, "positions": None}, ("positions",))
-    yield InvalidCall("an odd width", {"x": x[:, :5], "positions": at}, ("x",))
-    yield InvalidCall("too many positions", {"x": x, "positions": torch.arange(4)}, ("positions", "x"))
-    yield InvalidCall(
-        "positions of the batch alone", {"x": batched, "positions": torch.zeros(2, 3).long()}, ("positions", "x")
-    )
-    yield InvalidCall("positions per feature", {"x": x, "positions": torch.zeros(3, 6).long()}, ("positions", "x"))
-    yield InvalidCall("an unknown scaling", {"x": x, "positions": at, "scaling": ("cubic", 2.0)}, ("scaling",))
-    for s in (0.0, -2.0, True):
-        yield InvalidCall(f"scaling by {s}", {"x": x, "positions": at, "scaling": ("linear", s)}, ("scaling",))
-    yield InvalidCall("scaling without a factor", {"x": x, "positions": at, "scaling": "linear"}, ("scaling",))
-    yield InvalidCall("a bool for a base", {"x": x, "positions": at, "base": True}, ("base",))
-    if not trial.claims.deviates("rope.pairing"):
-        yield InvalidCall("an unknown pairing", {"x": x, "positions": at, "pairing": "thirds"}, ("pairing",))
+    two: Arguments = {"x": x, "positions": at}
+    batched = {"x": torch.stack((x, x))[:, None], "positions": torch.zeros(2, 3).long()}
+    yield InvalidCall("an odd width", {**two, "x": x[:, :5]}, ("x",))
+    yield InvalidCall("positions of the batch alone", batched, ("positions", "x"))
+    yield InvalidCall("positions per feature", {**two, "positions": torch.zeros(3, 6).long()}, ("positions", "x"))
+    for scaling in (("cubic", 2.0), ("linear", 0.0), ("linear", -2.0), ("linear", True), "linear"):
+        yield InvalidCall(f"scaling {scaling!r}", {**two, "scaling": scaling}, ("scaling",))
 
 
-ROPE = OpInfo(
-    name="rope",
+ROPE = operation(
+    "rope",
     sample=draw_rope,
     sample_basic=_ordinary,
     formulas=(_rope, _rope_by_three),
     vjps=(_rope_vjp, _rope_vjp_by_three),
-    inputs=("x",),
-    invalid_calls=_refusals,
+    refuses=_refusals,
     batch_slice=_part,
     argument_perturbations=_changes,
     sample_accuracy=_bulk,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 import hypothesis.strategies as st
 
-from veriformer.spec.scores.cross_entropy import cross_entropy, cross_entropy_vjp
-from veriformer.verify.judging.op_info import Index, InvalidCall, OpInfo
+from veriformer.verify.judging.op_info import Index, InvalidCall
 from veriformer.verify.judging.trial import Arguments, Trial
+from veriformer.verify.operations.derived import operation
 from veriformer.verify.operations.scores.along_axis import bulk_shape
 from veriformer.verify.operations.scores.targets import (
     IGNORE_INDEX,
@@ -22,19 +21,10 @@ from veriformer.verify.operations.scores.targets import (
     loss_by_total,
     loss_vjp_by_chain,
     loss_vjp_by_total,
-    options_of,
     ordinary_rows,
     with_ignored,
 )
 from veriformer.verify.strategies import choice, values
-
-
-def _cross_entropy(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    return [cross_entropy(xp, a["logits"], a["target"], **options_of(a))]
-
-
-def _cross_entropy_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
-    return {"logits": cross_entropy_vjp(xp, a["logits"], a["target"], g, **options_of(a))[0]}
 
 
 def _slice(trial: Trial) -> tuple[Arguments, Arguments, dict[str, Index]]:
@@ -62,27 +52,21 @@ def _bulk(trial: Trial) -> Arguments:
     return {"logits": trial.tensor(logits), "target": ids(target), "label_smoothing": smoothing, "reduction": "none"}
 
 
-def _bad_cross_entropy(trial: Trial) -> Iterator[InvalidCall]:
-    yield from bad_targets(trial)
-    good = ordinary_rows(trial)
+def _bad_cross_entropy(trial: Trial, good: Arguments) -> Iterator[InvalidCall]:
+    yield from bad_targets(trial, good)
     given = {"logits": trial.tensor([[0.5, -1.0, 2.0]])}
-    yield InvalidCall("smoothing below 0", {**good, "label_smoothing": -0.1}, ("label_smoothing",))
-    yield InvalidCall("smoothing above 1", {**good, "label_smoothing": 1.1}, ("label_smoothing",))
-    yield InvalidCall("a bool for a number", {**good, "label_smoothing": True}, ("label_smoothing",))
-    yield InvalidCall("an unknown reduction", {**good, "reduction": "average"}, ("reduction",))
     yield InvalidCall("a probability below 0", {**given, "target": trial.tensor([[-0.5, 0.5, 1.0]])}, ("target",))
     yield InvalidCall("a probability above 1", {**given, "target": trial.tensor([[1.5, 0.0, 0.0]])}, ("target",))
     yield InvalidCall("too few probabilities", {**given, "target": trial.tensor([[0.5, 0.5]])}, ("target", "logits"))
 
 
-CROSS_ENTROPY = OpInfo(
-    name="cross_entropy",
+CROSS_ENTROPY = operation(
+    "cross_entropy",
     sample=draw_cross_entropy,
     sample_basic=ordinary_rows,
-    formulas=(_cross_entropy, loss_by_total),
-    vjps=(_cross_entropy_vjp, loss_vjp_by_chain, loss_vjp_by_total),
-    inputs=("logits",),
-    invalid_calls=_bad_cross_entropy,
+    also=(loss_by_total,),
+    also_gradients=(loss_vjp_by_chain, loss_vjp_by_total),
+    refuses=_bad_cross_entropy,
     batch_slice=_slice,
     argument_perturbations=_changes,
     sample_accuracy=_bulk,
