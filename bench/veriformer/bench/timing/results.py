@@ -48,6 +48,8 @@ def wrong(workload: Workload, operations: Sequence[Any], device: str) -> str | N
     got = _floats(made())
     xp = RunningError(FORMATS["fp32"])
     raised = [xp.asarray(x) if x.dtype.kind == "f" else x for x in arguments]
+    assert record.formula is not None
+    assert record.gradient is not None
     exact = record.formula(xp, *raised, **options)
     if workload.backward:
         exact = record.gradient(xp, *raised, xp.asarray(np.ones(exact.shape)), **options)

@@ -1,8 +1,5 @@
 """Attention: over all keys, in heads, linear, and of new tokens over a cache."""
 
-from veriformer.spec.attention.attention import attention, attention_vjp
-from veriformer.spec.efficient.linear_attention import linear_attention, linear_attention_vjp
-from veriformer.spec.heads.multi_head_attention import multi_head_attention, multi_head_attention_vjp
 from veriformer.spec.operations.call import (
     Bools,
     Choice,
@@ -46,8 +43,7 @@ OPERATIONS = (
             "generator": Other(default=None),
         },
         result=Result("B G*R n_q d_v"),
-        formula=attention,
-        gradient=attention_vjp,
+        place="attention.attention",
         grown={"n": ("n_q", "n_k"), "d_k": ("d_k",), "d_v": ("d_v",)},
     ),
     Operation(
@@ -68,8 +64,7 @@ OPERATIONS = (
             "is_causal": _CAUSAL,
         },
         result=Result("B n_q o"),
-        formula=multi_head_attention,
-        gradient=multi_head_attention_vjp,
+        place="heads.multi_head_attention",
     ),
     Operation(
         name="linear_attention",
@@ -77,8 +72,7 @@ OPERATIONS = (
         call={"q": Floats("B H n_q d_k"), "k": Floats("B H n_k d_k"), "v": Floats("B H n_k d_v")},
         options={"feature_map": Choice(default="elu+1"), "is_causal": _CAUSAL},
         result=Result("B H n_q d_v"),
-        formula=linear_attention,
-        gradient=linear_attention_vjp,
+        place="efficient.linear_attention",
     ),
     Operation(
         name="causal_mask",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 REQUIRED = inspect.Parameter.empty
@@ -73,11 +74,13 @@ class TensorList(Argument):
 class Number(Argument):
     """A number.
 
-    least: what is admitted. usual: values of practice where a signature hides it, likely ones first. between: where a
-    value lies that is measured: a size of the code that fits as an epsilon is none.
+    least: what is admitted. drawn: values that are tried, None for leaving it out. usual: values of practice where a
+    signature hides it, likely ones first. between: where a value lies that is measured: a size of the code that fits as
+    an epsilon is none.
     """
 
     least: float = float("-inf")
+    drawn: tuple[float | None, ...] = ()
     usual: tuple[Any, ...] = ()
     between: tuple[float, float] = (float("-inf"), float("inf"))
 
@@ -146,8 +149,7 @@ class Operation:
 
     name, says: its name and meaning, in paragraphs; the first ends with the numbers of the source documents' equations.
     call: its arguments in order. options: those that are given by name alone.
-    formula: ``f(xp, **arguments)`` over an arithmetic. gradient: its vector-Jacobian product
-    ``f(xp, *call, g, **options)``, of the arguments that are differentiable, in their order; an axis follows g.
+    place: the module of its formula, a function of its name; empty without one.
     beside: an operation that makes an argument of this one, whose options it has among its own.
     grown: by the axis that a rule on sizes names, the letters that it governs; empty where calls have no such rules.
     """
@@ -157,8 +159,7 @@ class Operation:
     call: Mapping[str, Argument]
     options: Mapping[str, Argument] = field(default_factory=dict)
     result: Result = Result()
-    formula: Callable[..., Any] | None = None
-    gradient: Callable[..., Any] | None = None
+    place: str = ""
     beside: str | None = None
     grown: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
@@ -166,6 +167,23 @@ class Operation:
     def arguments(self) -> Mapping[str, Argument]:
         """Every argument, in order."""
         return {**self.call, **self.options}
+
+    @property
+    def formula(self) -> Callable[..., Any] | None:
+        """Return ``f(xp, *call, **options)`` over an arithmetic, or None."""
+        return self._found(self.name)
+
+    @property
+    def gradient(self) -> Callable[..., Any] | None:
+        """Return its vector-Jacobian product ``f(xp, *call, g, **options)``, in which an axis follows g, or None.
+
+        It gives the gradients of the differentiable arguments, in their order.
+        """
+        return self._found(f"{self.name}_vjp")
+
+    def _found(self, name: str) -> Callable[..., Any] | None:
+        # Records are read where nothing is computed: what computes is imported where it is asked for.
+        return getattr(import_module(f"veriformer.spec.{self.place}"), name, None) if self.place else None
 
     @property
     def signature(self) -> inspect.Signature:

@@ -1,6 +1,5 @@
 """Generation and text: filters, searches and tokenizers."""
 
-from veriformer.spec.generation.top_k_filter import top_k_filter
 from veriformer.spec.operations.call import (
     Floats,
     Integer,
@@ -21,7 +20,7 @@ OPERATIONS = (
         says="Logits with −∞ outside the k largest of each row; ties go to the lower index.",
         call={"logits": _LOGITS, "k": Integer(least=1)},
         result=Result("... V"),
-        formula=top_k_filter,
+        place="generation.top_k_filter",
     ),
     Operation(
         name="top_p_filter",

@@ -1,18 +1,5 @@
 """Layers: networks, norms, activations, embeddings and a whole block."""
 
-from veriformer.spec.language.lm_head import lm_head, lm_head_vjp
-from veriformer.spec.language.token_embedding import token_embedding, token_embedding_vjp
-from veriformer.spec.layers.dropout import dropout, dropout_vjp
-from veriformer.spec.layers.feed_forward import feed_forward, feed_forward_vjp
-from veriformer.spec.layers.gelu import gelu, gelu_vjp
-from veriformer.spec.layers.layer_norm import layer_norm, layer_norm_vjp
-from veriformer.spec.layers.mixture_of_experts import mixture_of_experts, mixture_of_experts_vjp
-from veriformer.spec.layers.mlp import mlp, mlp_vjp
-from veriformer.spec.layers.mse_loss import mse_loss, mse_loss_vjp
-from veriformer.spec.layers.residual import residual, residual_vjp
-from veriformer.spec.layers.rms_norm import rms_norm, rms_norm_vjp
-from veriformer.spec.layers.silu import silu, silu_vjp
-from veriformer.spec.layers.swiglu import swiglu, swiglu_vjp
 from veriformer.spec.operations.call import (
     Choice,
     Flag,
@@ -56,8 +43,7 @@ OPERATIONS = (
         says="Mean over samples of ‖prediction − target‖².",
         call={"prediction": _ROWS, "target": Floats("... d", constant=True)},
         result=Result(""),
-        formula=mse_loss,
-        gradient=mse_loss_vjp,
+        place="layers.mse_loss",
     ),
     Operation(
         name="mlp",
@@ -65,8 +51,7 @@ OPERATIONS = (
         call=_TWO_LAYERS,
         options={"activation": _activation("relu")},
         result=Result("... o"),
-        formula=mlp,
-        gradient=mlp_vjp,
+        place="layers.mlp",
     ),
     Operation(
         name="layer_norm",
@@ -78,8 +63,7 @@ OPERATIONS = (
         },
         options={"eps": _epsilon(1e-5)},
         result=Result("... d"),
-        formula=layer_norm,
-        gradient=layer_norm_vjp,
+        place="layers.layer_norm",
         grown=_GROWN,
     ),
     Operation(
@@ -88,18 +72,16 @@ OPERATIONS = (
         call={"x": _ROWS, "weight": Floats("d", default=None, learned=True)},
         options={"eps": _epsilon(1e-6)},
         result=Result("... d"),
-        formula=rms_norm,
-        gradient=rms_norm_vjp,
+        place="layers.rms_norm",
         grown=_GROWN,
     ),
     Operation(
         name="residual",
         says="Residual connection: x + scale · fx (4).",
         call={"x": _ROWS, "fx": _ROWS},
-        options={"scale": Number(default=1.0)},
+        options={"scale": Number(default=1.0, drawn=(0.5, None, 1.0, 2.0, -1.0, 1 / 3, 0.0, 1e-3, 3))},
         result=Result("... d"),
-        formula=residual,
-        gradient=residual_vjp,
+        place="layers.residual",
     ),
     Operation(
         name="gelu",
@@ -107,8 +89,7 @@ OPERATIONS = (
         call={"x": _ROWS},
         options={"approximate": Choice(default="none", others=("tanh",), usual=("none", "tanh"))},
         result=Result("... d"),
-        formula=gelu,
-        gradient=gelu_vjp,
+        place="layers.gelu",
         grown=_GROWN,
     ),
     Operation(
@@ -116,8 +97,7 @@ OPERATIONS = (
         says="SiLU: x · σ(x).",
         call={"x": _ROWS},
         result=Result("... d"),
-        formula=silu,
-        gradient=silu_vjp,
+        place="layers.silu",
         grown=_GROWN,
     ),
     Operation(
@@ -131,16 +111,14 @@ OPERATIONS = (
             "generator": _GENERATOR,
         },
         result=Result("... o"),
-        formula=feed_forward,
-        gradient=feed_forward_vjp,
+        place="layers.feed_forward",
     ),
     Operation(
         name="swiglu",
         says="SwiGLU: (silu(x W_gate) ⊙ x W_up) W_down.",
         call={"x": _ROWS, "w_gate": _weights("d f"), "w_up": _weights("d f"), "w_down": _weights("f o")},
         result=Result("... o"),
-        formula=swiglu,
-        gradient=swiglu_vjp,
+        place="layers.swiglu",
     ),
     Operation(
         name="mixture_of_experts",
@@ -155,8 +133,7 @@ OPERATIONS = (
         },
         options={"top_k": Integer(default=2, least=1, usual=(2, 1))},
         result=Result("... o"),
-        formula=mixture_of_experts,
-        gradient=mixture_of_experts_vjp,
+        place="layers.mixture_of_experts",
     ),
     Operation(
         name="dropout",
@@ -165,8 +142,7 @@ OPERATIONS = (
         call={"x": _ROWS, "p": Probability()},
         options={"training": Flag(default=True), "generator": _GENERATOR},
         result=Result("... d"),
-        formula=dropout,
-        gradient=dropout_vjp,
+        place="layers.dropout",
     ),
     Operation(
         name="xavier_normal",
@@ -180,16 +156,14 @@ OPERATIONS = (
         says="Embedding lookup: weight[ids] (39).",
         call={"ids": Integers("...", below="V"), "weight": Floats("V d", learned=True)},
         result=Result("... d"),
-        formula=token_embedding,
-        gradient=token_embedding_vjp,
+        place="language.token_embedding",
     ),
     Operation(
         name="lm_head",
         says="Vocabulary logits: h Wᵀ (40).",
         call={"h": _ROWS, "weight": Floats("V d", learned=True)},
         result=Result("... V"),
-        formula=lm_head,
-        gradient=lm_head_vjp,
+        place="language.lm_head",
     ),
     Operation(
         name="transformer_block",

@@ -1,9 +1,6 @@
 """Positions: encodings, rotations, biases and buckets."""
 
 from veriformer.spec.operations.call import Choice, Flag, Floats, Integer, Integers, Number, Operation, Other, Result
-from veriformer.spec.positions.alibi import alibi_bias, alibi_slopes
-from veriformer.spec.positions.rope import rope, rope_vjp
-from veriformer.spec.positions.sinusoidal_encoding import sinusoidal_encoding
 
 _BASE = Number(default=10000.0, between=(10.0, 1e8), usual=(10000.0, 500000.0, 1000000.0, 1000.0, 100000.0, 50000.0))
 
@@ -14,7 +11,7 @@ OPERATIONS = (
         call={"num_positions": Integer(), "d_model": Integer()},
         options={"base": _BASE},
         result=Result("num_positions d_model"),
-        formula=sinusoidal_encoding,
+        place="positions.sinusoidal_encoding",
     ),
     Operation(
         name="rope",
@@ -26,22 +23,21 @@ OPERATIONS = (
             "scaling": Other(default=None),
         },
         result=Result("... n d"),
-        formula=rope,
-        gradient=rope_vjp,
+        place="positions.rope",
     ),
     Operation(
         name="alibi_slopes",
         says="ALiBi slopes m_h, [H].",
         call={"num_heads": Integer()},
         result=Result("num_heads"),
-        formula=alibi_slopes,
+        place="positions.alibi",
     ),
     Operation(
         name="alibi_bias",
         says="ALiBi bias −m_h · |i − j|, [H, n_q, n_k], positions aligned at the bottom right.",
         call={"num_heads": Integer(), "n_q": Integer(), "n_k": Integer()},
         result=Result("num_heads n_q n_k"),
-        formula=alibi_bias,
+        place="positions.alibi",
     ),
     Operation(
         name="t5_relative_position_bucket",

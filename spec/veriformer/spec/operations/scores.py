@@ -2,10 +2,6 @@
 
 from dataclasses import replace
 
-from veriformer.spec.generation.expected_calibration_error import expected_calibration_error
-from veriformer.spec.generation.temperature_scale import temperature_scale, temperature_scale_vjp
-from veriformer.spec.language.masked_lm_loss import masked_lm_loss, masked_lm_loss_vjp
-from veriformer.spec.layers.smooth_labels import smooth_labels
 from veriformer.spec.operations.call import (
     Axis,
     Choice,
@@ -18,10 +14,6 @@ from veriformer.spec.operations.call import (
     Probability,
     Result,
 )
-from veriformer.spec.scores.cross_entropy import cross_entropy, cross_entropy_vjp
-from veriformer.spec.scores.logsumexp import logsumexp, logsumexp_vjp
-from veriformer.spec.scores.perplexity import perplexity, perplexity_vjp
-from veriformer.spec.scores.softmax import softmax, softmax_vjp
 
 _LOGITS = Floats("... V")
 _CLASSES = Integers("...", below="V", floating=True)
@@ -33,8 +25,7 @@ OPERATIONS = (
         says="Softmax along one axis: e^(z_i) / Σ_j e^(z_j) (1, 21, 25).",
         call={"z": Floats("... n"), "dim": Axis(default=-1)},
         result=Result("... n"),
-        formula=softmax,
-        gradient=softmax_vjp,
+        place="scores.softmax",
         grown={"n": ("n",)},
     ),
     Operation(
@@ -42,8 +33,7 @@ OPERATIONS = (
         says="log Σ_i e^(z_i) along one axis; −∞ over an empty one (12).",
         call={"z": Floats("... n"), "dim": Axis(default=-1)},
         result=Result("..."),
-        formula=logsumexp,
-        gradient=logsumexp_vjp,
+        place="scores.logsumexp",
         grown={"n": ("n",)},
     ),
     Operation(
@@ -56,8 +46,7 @@ OPERATIONS = (
             "reduction": Choice(default="mean", others=("sum", "none")),
         },
         result=Result(""),
-        formula=cross_entropy,
-        gradient=cross_entropy_vjp,
+        place="scores.cross_entropy",
     ),
     Operation(
         name="perplexity",
@@ -65,23 +54,21 @@ OPERATIONS = (
         call={"logits": _LOGITS, "target": _CLASSES},
         options={"ignore_index": _IGNORED},
         result=Result(""),
-        formula=perplexity,
-        gradient=perplexity_vjp,
+        place="scores.perplexity",
     ),
     Operation(
         name="smooth_labels",
         says="Label smoothing: class indices as probabilities (1 − α) · onehot + α / num_classes (48).",
         call={"target": _CLASSES, "num_classes": Integer(least=1), "alpha": Probability()},
         result=Result("... V"),
-        formula=smooth_labels,
+        place="layers.smooth_labels",
     ),
     Operation(
         name="temperature_scale",
         says="softmax(logits / temperature).",
         call={"logits": _LOGITS, "temperature": Number(least=0.0)},
         result=Result("... V"),
-        formula=temperature_scale,
-        gradient=temperature_scale_vjp,
+        place="generation.temperature_scale",
     ),
     Operation(
         name="expected_calibration_error",
@@ -89,7 +76,7 @@ OPERATIONS = (
         call={"probs": Floats("N V", constant=True), "target": Integers("N", below="V", floating=True)},
         options={"num_bins": Integer(default=15, least=1, usual=(15, 10, 20, 5, 100))},
         result=Result(""),
-        formula=expected_calibration_error,
+        place="generation.expected_calibration_error",
     ),
     Operation(
         name="masked_lm_loss",
@@ -97,7 +84,6 @@ OPERATIONS = (
         call={"logits": _LOGITS, "labels": Integers("...", below="V")},
         options={"ignore_index": _IGNORED},
         result=Result(""),
-        formula=masked_lm_loss,
-        gradient=masked_lm_loss_vjp,
+        place="language.masked_lm_loss",
     ),
 )

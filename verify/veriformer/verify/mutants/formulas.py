@@ -22,6 +22,7 @@ from veriformer.verify.judging.arithmetic import TensorArray, TorchArithmetic, d
 from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.mutants.combinators import Fault, replaced_by
 from veriformer.verify.mutants.staged_reference.scores import widen
+from veriformer.verify.operations.derived import FormulaByName
 from veriformer.verify.operations.registry import home
 from veriformer.verify.targets.claims import Claims
 from veriformer.verify.targets.impl import reference
@@ -92,7 +93,8 @@ def edited_formula(operation: str, edits: tuple[Edit, ...]) -> Any:
 
     Raises ValueError for an edit whose old text does not stand exactly once in the formula's source.
     """
-    formula = _record(operation).formulas[0]
+    first = _record(operation).formulas[0]
+    formula = first.formula if isinstance(first, FormulaByName) else first
     sources = {function: inspect.getsource(function) for function in _reached(formula)}
     for old, new in edits:
         found = [function for function, text in sources.items() for _ in range(text.count(old))]
@@ -101,7 +103,8 @@ def edited_formula(operation: str, edits: tuple[Edit, ...]) -> Any:
                 f"edit of {operation}: expected once in its formula, got {len(found)} times: {old!r}; quote other text"
             )
         sources[found[0]] = sources[found[0]].replace(old, new)
-    return _compiled(formula, sources)
+    compiled = _compiled(formula, sources)
+    return replace(first, formula=compiled) if isinstance(first, FormulaByName) else compiled
 
 
 def _record(operation: str) -> OpInfo:
@@ -111,8 +114,9 @@ def _record(operation: str) -> OpInfo:
 
 def _reached(formula: Callable[..., Any]) -> list[FunctionType]:
     """Return the functions of the spec that a formula reaches by name."""
-    found: list[FunctionType] = []
-    waiting = [cast("FunctionType", formula)]
+    whole = cast("FunctionType", formula)
+    found = [whole] if _is_mathematics(whole) else []
+    waiting = [whole]
     while waiting:
         function = waiting.pop()
         for name in names(function.__code__):
@@ -132,7 +136,7 @@ def _compiled(formula: Callable[..., Any], sources: Mapping[FunctionType, str]) 
     copies: dict[FunctionType, FunctionType] = {}
     spaces: dict[int, dict[str, Any]] = {}
     whole = cast("FunctionType", formula)
-    for function in (*sources, whole):
+    for function in dict.fromkeys((*sources, whole)):
         space = spaces.setdefault(id(function.__globals__), dict(function.__globals__))
         source = sources.get(function, inspect.getsource(function))
         same = source == inspect.getsource(function)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
 import hypothesis.strategies as st
@@ -13,6 +14,7 @@ import torch
 
 from veriformer.spec.operations import OPERATIONS
 from veriformer.spec.operations.call import (
+    Argument,
     Axis,
     Choice,
     Floats,
@@ -29,6 +31,7 @@ from veriformer.spec.operations.call import (
 from veriformer.verify.judging.op_info import Formula, Index, InvalidCall, OpInfo, Vjp
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.operations.changes import perturbed
+from veriformer.verify.operations.drawing import draw_call, draw_many, draw_plain_call
 from veriformer.verify.strategies import values
 
 Refusals = Callable[[Trial, Arguments], Iterable[InvalidCall]]
@@ -44,23 +47,31 @@ def operation(
 ) -> OpInfo:
     """Return the OpInfo of an operation: what is given here, and the rest derived from the record of its call.
 
+    Draws come from the letters where no ``sample`` is given.
+
     also, also_gradients: forms that are equal to the formula and its gradient over the reals. refuses: calls that are
     refused beyond those that kinds and letters give, from a good one.
     """
     record = OPERATIONS[name]
+    if "sample" not in given:
+        draws = {"sample": draw_call, "sample_large": draw_call, "sample_basic": draw_plain_call}
+        given |= {key: partial(draw, record) for key, draw in {**draws, "sample_accuracy": draw_many}.items()}
 
-    def plain(trial: Trial) -> Arguments:
+    def good(trial: Trial) -> Arguments:
         return _with_parameters(record, trial, given["sample_basic"](trial))
 
-    inputs = record.differentiable if record.gradient or "vjps" in given else ()
-    derived = {
-        "formulas": (formula_of(record), *also) if record.formula else (),
-        "vjps": (gradient_of(record), *also_gradients) if record.gradient else (),
-        "inputs": inputs,
-        "invalid_calls": lambda trial: invalid_calls(record, trial, plain(trial), refuses),
-        "argument_perturbations": lambda trial: changes_of(record, trial, plain(trial)),
-        "batch_slice": (lambda trial: one_slice(record, trial, given["sample"], inputs)) if _leads(record) else None,
-    }
+    derived: dict[str, Any] = {"invalid_calls": lambda trial: invalid_calls(record, trial, good(trial), refuses)}
+    if record.formula is not None:
+        derived["formulas"] = (FormulaByName(record, record.formula), *also)
+    if record.gradient is not None:
+        derived["vjps"] = (_gradient_by_name(record, record.gradient), *also_gradients)
+    if record.gradient is not None or "vjps" in given:
+        derived["inputs"] = record.differentiable
+    if _changing(record):
+        derived["argument_perturbations"] = lambda trial: changes_of(record, trial, good(trial))
+    if _leads(record):
+        inputs = derived.get("inputs", ())
+        derived["batch_slice"] = lambda trial: one_slice(record, trial, given["sample"], inputs)
     return OpInfo(name=name, **{**derived, **given})
 
 
@@ -76,22 +87,21 @@ def _with_parameters(record: Operation, trial: Trial, plain: Arguments) -> Argum
     return {**plain, **made}
 
 
-def formula_of(record: Operation) -> Formula:
-    """Return the record's formula as a function of the arithmetic and the arguments by name."""
-    assert record.formula is not None
-    formula = record.formula
+@dataclass(frozen=True)
+class FormulaByName:
+    """A formula of the spec, called with the arguments of a call by their names."""
 
-    def values_of(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-        found = formula(xp, *_by_position(record, a), **_options(formula, record, a))
+    record: Operation
+    formula: Callable[..., Any]
+
+    def __call__(self, xp: Any, a: Mapping[str, Any]) -> list[Any]:
+        """Return the values of every part of the result."""
+        found = self.formula(xp, *_by_position(self.record, a), **_options(self.formula, self.record, a))
         return list(found) if isinstance(found, tuple) else [found]
 
-    return values_of
 
-
-def gradient_of(record: Operation) -> Vjp:
-    """Return the record's vector-Jacobian product as a function that gives the gradient by argument."""
-    assert record.gradient is not None
-    gradient = record.gradient
+def _gradient_by_name(record: Operation, gradient: Callable[..., Any]) -> Vjp:
+    """Return the vector-Jacobian product as a function that gives the gradient by argument."""
 
     def gradients_of(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
         given = _by_position(record, a)
@@ -213,10 +223,10 @@ def _bad_values(record: Operation, name: str, good: Arguments) -> Iterator[tuple
 def changes_of(record: Operation, trial: Trial, plain: Arguments) -> tuple[Arguments, dict[str, Arguments]]:
     """Draw a call, and further ones with one of its tensors, numbers or words changed."""
     rng = trial.draw(values()).rng
-    numbers = [name for name in record.of_kind(Number) if not isinstance(record.arguments[name], Integer | Probability)]
+    numbers = _changing(record, Number)
     a = {**{name: record.arguments[name].default for name in numbers}, **plain}
     a = {name: value for name, value in a.items() if value is not None}
-    floats = [name for name in record.of_kind(Floats) if name in a]
+    floats = [name for name in _changing(record, Floats) if name in a]
     changed: dict[str, Arguments] = {name: {**a, name: perturbed(trial, a[name], rng)} for name in floats}
     changed |= {name: {**a, name: a[name] + 1.0} for name in numbers if name in a}
     for name, one in record.arguments.items():
@@ -224,6 +234,12 @@ def changes_of(record: Operation, trial: Trial, plain: Arguments) -> tuple[Argum
             words = dict.fromkeys((one.default, *one.others))
             changed |= {f"{name} {word}": {**a, name: word} for word in words if word != a.get(name, one.default)}
     return a, changed
+
+
+def _changing(record: Operation, *kinds: type[Argument]) -> list[str]:
+    """Return the arguments that can be changed alone: tensors, numbers other than counts and rates, words."""
+    found = record.of_kind(*(kinds or (Floats, Number, Choice)))
+    return [name for name in found if not isinstance(record.arguments[name], Integer | Probability)]
 
 
 def _leads(record: Operation) -> list[str]:

@@ -14,41 +14,11 @@ from veriformer.verify.laws.agreement import agrees
 from veriformer.verify.laws.equality import finite, sums
 from veriformer.verify.laws.family import check
 from veriformer.verify.operations.derived import operation
-from veriformer.verify.operations.layers.vocabulary import equals_exactly, large_table, table
+from veriformer.verify.operations.layers.vocabulary import equals_exactly, table
 from veriformer.verify.strategies import leading_shapes, sizes, values
 
-
-def draw_lm_head(trial: Trial) -> Arguments:
-    """Draw features of any leading shape."""
-    large = large_table(trial)
-    weight = table(trial) if large is None else large[1]
-    h = trial.draw(values()).array(*(trial.draw(leading_shapes()) if large is None else large[0]), weight.shape[1])
-    return {"h": trial.tensor(h), "weight": weight}
-
-
-def _ordinary_features(trial: Trial) -> Arguments:
-    kind = trial.draw(values(("gaussian",)))
-    h = kind.rng.standard_normal((2, trial.draw(sizes(1, 4)), 3))
-    return {"h": trial.tensor(h), "weight": trial.tensor(kind.array(5, 3))}
-
-
-def _bulk(trial: Trial) -> Arguments:
-    kinds = ("gaussian", "one-signed", "spread")
-    trial.only_large(0.5)
-    large = large_table(trial, kinds, rows=(16, 500), vocabulary=(16, 5000), d=(8, 500))
-    assert large is not None
-    lead, weight = large
-    return {"h": trial.tensor(trial.draw(values(kinds)).array(*lead, weight.shape[1])), "weight": weight}
-
-
 LM_HEAD = operation(
-    "lm_head",
-    sample=draw_lm_head,
-    sample_basic=_ordinary_features,
-    sample_large=draw_lm_head,
-    sample_accuracy=_bulk,
-    separate=("result", "gradient of h", "gradient of weight"),
-    structural_dtypes=("fp32", "bf16"),
+    "lm_head", separate=("result", "gradient of h", "gradient of weight"), structural_dtypes=("fp32", "bf16")
 )
 
 

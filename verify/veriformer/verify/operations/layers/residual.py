@@ -7,36 +7,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from veriformer.verify.judging.trial import Arguments, Trial
+from veriformer.verify.judging.trial import Trial
 from veriformer.verify.laws.agreement import judged
 from veriformer.verify.laws.family import check
 from veriformer.verify.laws.gradients import judge_with_gradients
 from veriformer.verify.operations.derived import operation
 from veriformer.verify.scripts.script import literal
-from veriformer.verify.strategies import choice, shapes, sizes, values
+from veriformer.verify.strategies import choice, shapes, values
 
-
-def draw_residual(trial: Trial) -> Arguments:
-    """Draw tensors of any rank from 1, and a scale of any sign, or none."""
-    shape = trial.rows()
-    shape = trial.draw(shapes(1, 4, 4)) if shape is None else shape
-    tensors = {name: trial.tensor(trial.draw(values()).array(*shape)) for name in ("x", "fx")}
-    return {**tensors, **trial.option("scale", 0.5, None, 1.0, 2.0, -1.0, 1 / 3, 0.0, 1e-3, 3)}
-
-
-def _ordinary(trial: Trial) -> Arguments:
-    shape = trial.draw(sizes(1, 3)), trial.draw(sizes(2))
-    kind = trial.draw(values(("gaussian",)))
-    return {"x": trial.tensor(kind.array(*shape)), "fx": trial.tensor(kind.rng.standard_normal(shape))}
-
-
-RESIDUAL = operation(
-    "residual",
-    sample=draw_residual,
-    sample_basic=_ordinary,
-    sample_large=draw_residual,
-    structural_dtypes=("fp32", "bf16"),
-)
+RESIDUAL = operation("residual", structural_dtypes=("fp32", "bf16"))
 
 
 def _identity(trial: Trial) -> None:

@@ -193,7 +193,7 @@ def _padded_queries(a: Arguments, part: int) -> Any:
 
 
 def _vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
-    found = multi_head_attention_vjp(xp, *(a[name] for name in ("x", *WEIGHTS)), g, **_options(a))
+    found = multi_head_attention_vjp(xp, a["x"], a["w_q"], a["w_k"], a["w_v"], a["w_o"], g, **_options(a))
     return dict(zip(("x", *WEIGHTS, "context"), found, strict=True))
 
 
