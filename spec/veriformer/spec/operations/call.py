@@ -207,6 +207,12 @@ class Operation:
         """Return the arguments that are tensors."""
         return {name: one for name, one in self.arguments.items() if isinstance(one, Tensor)}
 
+    @property
+    def parameters(self) -> Mapping[str, Tensor]:
+        """Return the learned tensors that a call may leave out, such as the gain and the shift of a norm."""
+        own = self.tensors.items()
+        return {name: one for name, one in own if one.learned and not one.required and "?" not in one.axes}
+
     def of_kind(self, *kinds: type[Argument]) -> tuple[str, ...]:
         """Return the names of the arguments of these kinds, in order."""
         return tuple(name for name, argument in self.arguments.items() if isinstance(argument, kinds))

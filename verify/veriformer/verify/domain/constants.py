@@ -37,9 +37,9 @@ NO_OTHERS = frozenset({"sinusoidal_encoding"})
 """Operations whose published formula states the number: a base that is none of the usual ones is a wrong exponent,
 for 10000^(2x) is (10⁸)^x. Rotary models do change theirs, up to that value."""
 
-SMALL: Mapping[str, str] = dict.fromkeys(("layer_norm", "rms_norm", "transformer_block"), "x") | dict.fromkeys(
-    ("adam", "adamw"), "grads"
-)
+SMALL: Mapping[str, str] = {
+    name: next(iter(record.tensors), "grads") for name, record in OPERATIONS.items() if "eps" in record.arguments
+}
 """The argument that must be small for an epsilon to show."""
 
 SCALES = (1.0, 2.0**-7, 2.0**-14, 2.0**-20)

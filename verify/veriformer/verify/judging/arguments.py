@@ -10,14 +10,14 @@ from typing import Any
 
 import torch
 
+from veriformer.spec.operations import OPERATIONS
+from veriformer.spec.operations.call import letters_of
 from veriformer.verify.contract.signatures import OPTIONAL
 from veriformer.verify.judging.judge import Floats
 from veriformer.verify.scripts.script import Seed
 
-_NEUTRAL: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {"weight": torch.ones_like, "bias": torch.zeros_like}
-"""Neutral values by argument, equal to leaving it out: constructors from a tensor of the rows' length."""
-
-_NORMS = ("layer_norm", "rms_norm")
+_NEUTRAL: Mapping[str, Callable[..., torch.Tensor]] = {"weight": torch.ones, "bias": torch.zeros}
+"""Neutral values by parameter, equal to leaving it out: constructors from its shape."""
 
 
 def fresh(value: Any, leaf: bool) -> Any:
@@ -89,7 +89,12 @@ def without(operation: str, required: Collection[str]) -> dict[str, str]:
 
 
 def _silent_value(operation: str, name: str, arguments: Mapping[str, Any]) -> Any:
-    x = arguments.get("x")
-    if operation in _NORMS and name in _NEUTRAL and isinstance(x, torch.Tensor) and x.ndim:
-        return _NEUTRAL[name](torch.empty(x.shape[-1:], dtype=x.dtype, device=x.device))
+    record = OPERATIONS[operation]
+    if name in record.parameters and name in _NEUTRAL:
+        given = {key: x for key in record.tensors if isinstance(x := arguments.get(key), torch.Tensor)}
+        sizes = record.sizes({key: x.shape for key, x in given.items()})
+        letters = [letter for factors in letters_of(record.tensors[name].axes) for letter in factors]
+        if set(letters) <= sizes.keys():
+            like = next(iter(given.values()))
+            return _NEUTRAL[name]([sizes[letter] for letter in letters], dtype=like.dtype, device=like.device)
     return OPTIONAL[operation][name]

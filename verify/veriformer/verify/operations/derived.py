@@ -80,8 +80,8 @@ def _with_parameters(record: Operation, trial: Trial, plain: Arguments) -> Argum
     sizes = record.sizes({name: plain[name].shape for name in record.tensors if name in plain})
     shapes = {
         name: [sizes.get(letter, 0) for (letter, *_) in letters_of(one.axes)]
-        for name, one in record.tensors.items()
-        if one.learned and "?" not in one.axes and name not in plain
+        for name, one in record.parameters.items()
+        if name not in plain
     }
     made = {name: trial.given(name, 1.0 + np.arange(np.prod(n)).reshape(n) / np.prod(n)) for name, n in shapes.items()}
     return {**plain, **made}

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from veriformer.spec.operations import OPERATIONS
 from veriformer.verify.contract.feature import Arguments, Feature
 from veriformer.verify.contract.features.making import Named, fragile, ordinary
 
 
 def of_layers(operation: str) -> Iterator[Feature]:
     """Yield the features of calls of layers: affine parameters, experts, dropout, repeated ids, widths."""
-    if operation in ("layer_norm", "rms_norm"):
+    record = OPERATIONS.get(operation)
+    if record is not None and record.parameters:
         yield from ordinary(operation, *_affine())
         yield from fragile(operation, ("rows of one entry", lambda a: a["x"].shape[-1] == 1))
     if operation == "mixture_of_experts":
