@@ -16,6 +16,7 @@ from veriformer.verify.laws.agreement import agrees, gradients_agree
 from veriformer.verify.laws.equality import equal, finite, total
 from veriformer.verify.laws.family import check
 from veriformer.verify.laws.gradients import draw_cotangent
+from veriformer.verify.laws.pairs import exact
 from veriformer.verify.operations.derived import operation
 from veriformer.verify.operations.layers.normalisation import (
     draw_rows,
@@ -25,7 +26,6 @@ from veriformer.verify.operations.layers.normalisation import (
 )
 from veriformer.verify.operations.layers.normalisation_laws import (
     draw_eps,
-    exact_result,
     laws_of_norms,
     mean_square_law,
     row_squares,
@@ -135,7 +135,7 @@ def row_sums(y: torch.Tensor) -> torch.Tensor:
 
 def _row_moments(trial: Trial) -> None:
     arguments: dict[str, Any] = {"x": spread_rows(trial), "eps": draw_eps(trial)}
-    reference = exact_result(trial, LAYER_NORM, arguments)
+    reference = exact(trial, LAYER_NORM, arguments)
     y = trial.call(arguments).result
     trial.assert_within_bound(trial.observe(row_sums, y), total(0.0, reference.bound, -1), "the sum of a row")
     x = arguments["x"].double().numpy()
@@ -149,7 +149,7 @@ def _shift(trial: Trial) -> None:
     x = spread_rows(trial, exact_step=0.25)
     shift = trial.draw(choice(4.0, -8.0, 2.0))
     a, b = {"x": x}, {"x": x + shift}
-    of_a, of_b = (exact_result(trial, LAYER_NORM, one) for one in (a, b))
+    of_a, of_b = (exact(trial, LAYER_NORM, one) for one in (a, b))
     equal(trial, trial.call(a).result, trial.call(b).result, of_a, of_b, "layer norm of shifted rows")
 
 
@@ -166,7 +166,7 @@ def _constant_rows(trial: Trial) -> None:
     outcome = trial.call(arguments, wrt=("x",), cotangent=trial.tensor(rng.standard_normal((n, d))))
     gradient = outcome.gradient("x")
     finite(trial, gradient, "the gradient at a constant row")
-    reference = exact_result(trial, LAYER_NORM, arguments)
+    reference = exact(trial, LAYER_NORM, arguments)
     trial.assert_within_bound(outcome.result, reference, "result at constant rows")
     cotangent = trial.calls[-1].cotangent
     assert cotangent is not None

@@ -10,19 +10,15 @@ import torch
 from veriformer.verify.judging.check import Check
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.op_info import OpInfo
-from veriformer.verify.judging.trial import Arguments, Trial
+from veriformer.verify.judging.trial import Trial
 from veriformer.verify.laws.agreement import agrees
 from veriformer.verify.laws.equality import assert_not_constant, constant, equal, scaled, stays_finite
 from veriformer.verify.laws.family import check, on
 from veriformer.verify.laws.gradients import draw_cotangent, judge_with_gradients
+from veriformer.verify.laws.pairs import exact, same
 from veriformer.verify.strategies import choice, sizes, values
 
 _KINDS = ("gaussian", "one-signed", "ties", "peaked", "duplicates", "sparse")
-
-
-def exact_result(trial: Trial, operation: OpInfo, arguments: Arguments) -> Reference:
-    """Return the reference of the result."""
-    return operation.exact(trial, arguments, use_exact_oracle=False)[0]
 
 
 def spread_rows(trial: Trial, *, exact_step: float | None = None) -> torch.Tensor:
@@ -56,9 +52,7 @@ def _scale(operation: OpInfo, trial: Trial) -> None:
     x, eps = spread_rows(trial, exact_step=0.25), trial.draw(choice(2.0**-6, 0.0, 1.0))
     factor = trial.draw(choice(0.5, 4.0, 0.125))
     a, b = {"x": x, "eps": eps}, {"x": factor * x, "eps": factor**2 * eps}
-    of_a, of_b = (exact_result(trial, operation, one) for one in (a, b))
-    results = trial.call(a).result, trial.call(b).result
-    equal(trial, *results, of_a, of_b, "rows and eps scaled by a number and its square")
+    same(trial, operation, a, b, "rows and eps scaled by a number and its square")
 
 
 def mirrored(y: torch.Tensor) -> torch.Tensor:
@@ -68,7 +62,7 @@ def mirrored(y: torch.Tensor) -> torch.Tensor:
 
 def _odd(operation: OpInfo, trial: Trial) -> None:
     x, eps = spread_rows(trial), draw_eps(trial)
-    reference = exact_result(trial, operation, {"x": x, "eps": eps})
+    reference = exact(trial, operation, {"x": x, "eps": eps})
     a, b = (trial.call({"x": one, "eps": eps}) for one in (x, -x))
     agrees(trial, operation, {"x": x, "eps": eps}, a, [reference])
     there = Reference(-reference.exact, reference.bound)
@@ -93,7 +87,7 @@ def _affine(operation: OpInfo, trial: Trial) -> None:
         bias = options.get("bias", bias)
         weight = options.get("weight", torch.ones_like(weight))
     plain, full = {"x": x}, {"x": x, **options}
-    of_plain, of_full = (exact_result(trial, operation, one) for one in (plain, full))
+    of_plain, of_full = (exact(trial, operation, one) for one in (plain, full))
     a, b = (trial.call(one).result for one in (plain, full))
     assert_not_constant(trial, a, of_plain, "the result without parameters")
     size = np.abs(of_full.exact) + np.abs(bias.double().numpy())

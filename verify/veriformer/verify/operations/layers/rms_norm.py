@@ -9,6 +9,7 @@ from veriformer.spec.arithmetic.exact_inputs import unbroadcast
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.family import check
+from veriformer.verify.laws.pairs import exact
 from veriformer.verify.operations.derived import operation
 from veriformer.verify.operations.layers.normalisation import (
     draw_rows,
@@ -18,7 +19,6 @@ from veriformer.verify.operations.layers.normalisation import (
 )
 from veriformer.verify.operations.layers.normalisation_laws import (
     draw_eps,
-    exact_result,
     laws_of_norms,
     mean_square_law,
     row_squares,
@@ -84,7 +84,7 @@ RMS_NORM = operation(
 
 def _unit(trial: Trial) -> None:
     arguments: dict[str, Any] = {"x": spread_rows(trial), "eps": draw_eps(trial)}
-    law = mean_square_law(exact_result(trial, RMS_NORM, arguments))
+    law = mean_square_law(exact(trial, RMS_NORM, arguments))
     size = arguments["x"].double().square().mean(-1).numpy()
     of_law = Reference(size / (size + arguments["eps"]), law.bound, scale=1.0, constant=True)
     y = trial.call(arguments).result

@@ -14,9 +14,10 @@ from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.op_info import Formula, InvalidCall, Vjp
 from veriformer.verify.judging.outcome import Observation
 from veriformer.verify.judging.trial import Arguments, Trial
-from veriformer.verify.laws.equality import assert_not_constant, constant, equal, total
+from veriformer.verify.laws.equality import assert_not_constant, constant, total
 from veriformer.verify.laws.family import check
 from veriformer.verify.laws.gradients import draw_cotangent, judge_with_gradients
+from veriformer.verify.laws.pairs import same
 from veriformer.verify.operations.derived import operation
 from veriformer.verify.operations.scores.along_axis import bulk_shape, draw_shifted, few_rows, loud
 from veriformer.verify.operations.scores.softmax import SOFTMAX
@@ -113,8 +114,7 @@ def _shift(trial: Trial) -> None:
     z, shifted, _ = draw_shifted(trial)
     T = trial.draw(choice(1.0, 0.5, 4.0, 1.5))
     calls = ({"logits": z, "temperature": T}, {"logits": shifted, "temperature": T})
-    (a, b), (of_a, of_b) = [trial.call(x).result for x in calls], [_exact(trial, x) for x in calls]
-    equal(trial, a, b, of_a, of_b, "probabilities of shifted scores")
+    same(trial, TEMPERATURE_SCALE, *calls, "probabilities of shifted scores")
 
 
 def _units(trial: Trial) -> None:
@@ -122,8 +122,7 @@ def _units(trial: Trial) -> None:
     tiny = () if trial.dtype_name == "fp16" else (2.0**-40,)  # which fp16 has no numbers for
     T, s = trial.draw(choice(1.0, 0.75, 2.5)), trial.draw(choice(2.0, *tiny, 0.25, 16.0))
     calls = ({"logits": z, "temperature": T}, {"logits": s * z, "temperature": s * T})
-    (a, b), (of_a, of_b) = [trial.call(x).result for x in calls], [_exact(trial, x) for x in calls]
-    equal(trial, a, b, of_a, of_b, "probabilities in other units")
+    same(trial, TEMPERATURE_SCALE, *calls, "probabilities in other units")
 
 
 def overtakes(p: torch.Tensor, low: torch.Tensor, high: torch.Tensor) -> torch.Tensor:

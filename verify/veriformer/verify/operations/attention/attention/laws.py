@@ -11,11 +11,11 @@ import torch
 from veriformer.spec.attention.causal_mask import causal_mask
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.outcome import Observation
-from veriformer.verify.judging.trial import Arguments, Trial
-from veriformer.verify.laws.agreement import agrees
-from veriformer.verify.laws.equality import assert_not_constant, between, constant, difference, equal, inner, scaled
+from veriformer.verify.judging.trial import Trial
+from veriformer.verify.laws.equality import assert_not_constant, between, constant, equal, inner, scaled
 from veriformer.verify.laws.family import check
 from veriformer.verify.laws.gradients import draw_cotangent
+from veriformer.verify.laws.pairs import differ_only_where, exact, moves_along, same
 from veriformer.verify.operations.attention.attention.draws import (
     Shape,
     draw_causal,
@@ -41,22 +41,8 @@ _MILD = ("gaussian", "integers", "one-signed", "duplicates", "sparse")
 _ALL = (True, True, True, True)
 
 
-def _exact(trial: Trial, arguments: Arguments) -> Reference:
-    return ATTENTION.exact(trial, arguments, use_exact_oracle=False)[0]
-
-
-def _same(
-    trial: Trial, one: Arguments, two: Arguments, what: str, gradients: tuple[str, ...] = ("q", "k", "v")
-) -> None:
-    """Two calls that are equal over the reals: their results agree, and so do the gradients named."""
-    of_one, of_two = _exact(trial, one), _exact(trial, two)
-    cotangent = draw_cotangent(trial, of_one.exact.shape)
-    a, b = (trial.call(x, wrt=gradients, cotangent=cotangent) for x in (one, two))
-    equal(trial, a.result, b.result, of_one, of_two, what)
-    grads = [ATTENTION.exact_gradients(trial, x, cotangent, use_exact_oracle=False) for x in (one, two)]
-    for name in gradients:
-        pair = grads[0][name], grads[1][name]
-        equal(trial, a.gradient(name), b.gradient(name), *pair, f"{what}: gradient of {name}")
+_ALIKE = ("q", "k", "v")
+"""Arguments whose gradients agree wherever results do."""
 
 
 def _causality(trial: Trial) -> None:
@@ -75,21 +61,9 @@ def _causality(trial: Trial) -> None:
         other[name][:, :, changed] = 1.5 - 2.0 * tensors[name][:, :, changed]
     one = {**tensors, **options}
     blind = np.asarray(~sees(trial, shape, options)[..., changed].any(-1))[..., None]
-    _differ_only_where(trial, one, other, blind, "a query's result, after keys that it cannot see have changed")
-
-
-def _differ_only_where(trial: Trial, one: Arguments, two: Arguments, blind: np.ndarray, what: str) -> None:
-    of_one, of_two = _exact(trial, one), _exact(trial, two)
-    a, b = trial.call(one).result, trial.call(two).result
-    trial.assert_within_bound(a, of_one, "result")
-    bound = np.where(blind, (of_one.bound + of_two.bound) * (1 + 2.0**-40), np.inf)
-    size = float(np.abs(of_one.exact).max(initial=0.0))
-    law = Reference(np.zeros_like(bound), bound, scale=size, constant=True)
-    trial.assert_within_bound(trial.observe(difference, a, b), law, what)
-    if (np.abs(of_one.exact - of_two.exact) > of_one.bound + of_two.bound).any():
-        same = torch.equal(a.value, b.value)
-        said = f"not torch.equal({a.expression}, {b.expression})"
-        trial.assert_true(not same, "keys and values that are visible change nothing", said)
+    differ_only_where(
+        trial, ATTENTION, one, other, blind, "a query's result, after keys that it cannot see have changed"
+    )
 
 
 def _causal_is_mask(trial: Trial) -> None:
@@ -101,9 +75,8 @@ def _causal_is_mask(trial: Trial) -> None:
     n_q, n_k = shape[3], shape[4]
     mask = causal_mask(n_q, n_k, window=causal.get("window"), **alignment(trial.claims))
     tensors = draw_tensors(trial, shape, _KINDS)
-    _same(
-        trial, {**tensors, **causal}, {**tensors, "mask": torch.as_tensor(mask)}, "causality and the mask that says it"
-    )
+    one, two = {**tensors, **causal}, {**tensors, "mask": torch.as_tensor(mask)}
+    same(trial, ATTENTION, one, two, "causality and the mask that says it", _ALIKE)
 
 
 def _mask_is_bias(trial: Trial) -> None:
@@ -112,7 +85,7 @@ def _mask_is_bias(trial: Trial) -> None:
     mask = draw_mask(trial, shape, {}, axes)["mask"]
     bias = torch.where(mask, 0.0, -torch.inf).to(trial.dtype)
     tensors = draw_tensors(trial, shape, _KINDS)
-    _same(trial, {**tensors, "mask": mask}, {**tensors, "bias": bias}, "a mask and a bias of −∞")
+    same(trial, ATTENTION, {**tensors, "mask": mask}, {**tensors, "bias": bias}, "a mask and a bias of −∞", _ALIKE)
 
 
 def _mask_broadcast(trial: Trial) -> None:
@@ -122,7 +95,9 @@ def _mask_broadcast(trial: Trial) -> None:
     mask = draw_mask(trial, shape, {}, axes)["mask"]
     whole = mask.expand(b, h, n_q, n_k).contiguous()
     tensors = draw_tensors(trial, shape, _KINDS)
-    _same(trial, {**tensors, "mask": mask}, {**tensors, "mask": whole}, "a mask and its broadcast copy")
+    same(
+        trial, ATTENTION, {**tensors, "mask": mask}, {**tensors, "mask": whole}, "a mask and its broadcast copy", _ALIKE
+    )
 
 
 def _grouped_is_copied(trial: Trial) -> None:
@@ -132,12 +107,7 @@ def _grouped_is_copied(trial: Trial) -> None:
     repeats = shape[1] // shape[2]
     copied = {name: tensors[name].repeat_interleave(repeats, dim=1) for name in ("k", "v")}
     one, two = {**tensors, **options}, {**tensors, **copied, **options}
-    _same(trial, one, two, "grouped heads and copied heads", ("q",))
-
-
-def gathered(x: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
-    """Return the rows of the last but one axis in another order."""
-    return x[..., order, :]
+    same(trial, ATTENTION, one, two, "grouped heads and copied heads", ("q",))
 
 
 def _permutation(trial: Trial) -> None:
@@ -149,12 +119,7 @@ def _permutation(trial: Trial) -> None:
     rows, columns = rng.permutation(n_q), rng.permutation(n_k)
     two = {**one, "q": one["q"][:, :, rows], "k": one["k"][:, :, columns], "v": one["v"][:, :, columns]}
     two["mask"] = one["mask"][:, :, rows][:, :, :, columns]
-    reference = _exact(trial, one)
-    a, b = trial.call(one), trial.call(two)
-    agrees(trial, ATTENTION, one, a, [reference])
-    moved = Reference(reference.exact[..., rows, :], reference.bound[..., rows, :])
-    there = trial.observe(gathered, a.result, constant(torch.as_tensor(rows)))
-    equal(trial, there, b.result, moved, moved, "queries and keys in another order")
+    moves_along(trial, ATTENTION, one, two, rows, "queries and keys in another order")
 
 
 def _key_shift(trial: Trial) -> None:
@@ -168,7 +133,7 @@ def _key_shift(trial: Trial) -> None:
     causal = draw_causal(trial, shape)
     options = {**causal, **draw_mask(trial, shape, causal, trial.draw(choice(None, (True, True))))}
     one, two = {**tensors, "k": k, **options}, {**tensors, "k": k + shift, **options}
-    _same(trial, one, two, "attention over shifted keys", ("q", "v"))
+    same(trial, ATTENTION, one, two, "attention over shifted keys", ("q", "v"))
 
 
 def summed_keys(x: torch.Tensor) -> torch.Tensor:
@@ -184,14 +149,14 @@ def _conservation(trial: Trial) -> None:
         options.pop(name, None)
     bias = trial.tensor(trial.draw(values(("gaussian", "one-signed"))).array(*stretched(_ALL, _scores(shape))))
     arguments = {**tensors, **options, "bias": bias}
-    cotangent = draw_cotangent(trial, _exact(trial, arguments).exact.shape, expanded=False)
+    cotangent = draw_cotangent(trial, exact(trial, ATTENTION, arguments).exact.shape, expanded=False)
     outcome = trial.call(arguments, wrt=("k", "bias"), cotangent=cotangent)
-    exact = ATTENTION.exact_gradients(trial, arguments, cotangent, use_exact_oracle=False)
-    assert_not_constant(trial, outcome.gradient("k"), exact["k"], "gradient of k")
-    _vanishes(trial, trial.observe(summed_keys, outcome.gradient("k")), exact["k"], -2, "the sum of dk over keys")
+    gradients = ATTENTION.exact_gradients(trial, arguments, cotangent, use_exact_oracle=False)
+    assert_not_constant(trial, outcome.gradient("k"), gradients["k"], "gradient of k")
+    _vanishes(trial, trial.observe(summed_keys, outcome.gradient("k")), gradients["k"], -2, "the sum of dk over keys")
     of_bias = outcome.gradient("bias")
     rows = Observation(of_bias.value.double().sum(-1), f"{of_bias.expression}.double().sum(-1)")
-    _vanishes(trial, rows, exact["bias"], -1, "the sum of a row of the bias's gradient")
+    _vanishes(trial, rows, gradients["bias"], -1, "the sum of a row of the bias's gradient")
 
 
 def _scores(shape: Shape) -> tuple[int, int, int, int]:
@@ -209,13 +174,13 @@ def _scale_balance(trial: Trial) -> None:
     shape = draw_shape(trial)
     arguments = {**draw_tensors(trial, shape, _MILD), **draw_options(trial, shape, _MILD)}
     arguments["scale"] = arguments.get("scale") or 0.5  # with 0 there is no gradient to balance
-    cotangent = draw_cotangent(trial, _exact(trial, arguments).exact.shape)
+    cotangent = draw_cotangent(trial, exact(trial, ATTENTION, arguments).exact.shape)
     outcome = trial.call(arguments, wrt=("q", "k"), cotangent=cotangent)
-    exact = ATTENTION.exact_gradients(trial, arguments, cotangent, use_exact_oracle=False)
-    assert_not_constant(trial, outcome.gradient("q"), exact["q"], "gradient of q")
+    gradients = ATTENTION.exact_gradients(trial, arguments, cotangent, use_exact_oracle=False)
+    assert_not_constant(trial, outcome.gradient("q"), gradients["q"], "gradient of q")
     q, k = (np.abs(arguments[name].double().numpy()) for name in ("q", "k"))
-    size = float((q * np.abs(exact["q"].exact)).sum())
-    bound = float(scaled(exact["q"].bound, q).sum() + scaled(exact["k"].bound, k).sum()) * (1 + 2.0**-40)
+    size = float((q * np.abs(gradients["q"].exact)).sum())
+    bound = float(scaled(gradients["q"].bound, q).sum() + scaled(gradients["k"].bound, k).sum()) * (1 + 2.0**-40)
     bound += 2.0**-46 * size if np.isfinite(bound) else 0.0
     terms = constant(arguments["q"]), outcome.gradient("q"), constant(arguments["k"]), outcome.gradient("k")
     law = Reference(np.asarray(0.0), np.asarray(bound), scale=size, constant=True)
@@ -229,7 +194,7 @@ def _convexity(trial: Trial) -> None:
     repeats = shape[1] // shape[2]
     if trial.draw(st.booleans()):
         arguments["v"] = arguments["v"][:, :, :1].expand(arguments["v"].shape).contiguous()
-    reference = _exact(trial, arguments)
+    reference = exact(trial, ATTENTION, arguments)
     seen = sees(trial, shape, arguments)[..., None]
     v = np.repeat(arguments["v"].double().numpy(), repeats, axis=1)[:, :, None]
     low = np.where(seen, v, np.inf).min(-2)
@@ -250,13 +215,13 @@ def _linear_in_values(trial: Trial) -> None:
     rng = trial.draw(values()).rng
     v1, v2 = (trial.tensor(0.5 * rng.integers(-6, 7, tuple(arguments["v"].shape))) for _ in range(2))
     calls = [{**arguments, "v": v} for v in (v1, v2, 2.0 * v1 - v2)]
-    exact = [_exact(trial, call) for call in calls]
+    references = [exact(trial, ATTENTION, call) for call in calls]
     results = [trial.call(call).result for call in calls]
     mixed = trial.observe(combined, results[0], results[1])
-    bound = 2.0 * exact[0].bound + exact[1].bound
-    size = 2.0 * np.abs(exact[0].exact) + np.abs(exact[1].exact)
-    of_mixed = Reference(exact[2].exact, (bound + 2.0**-50 * size) * (1 + 2.0**-40))
-    equal(trial, results[2], mixed, exact[2], of_mixed, "attention of 2 v₁ − v₂")
+    bound = 2.0 * references[0].bound + references[1].bound
+    size = 2.0 * np.abs(references[0].exact) + np.abs(references[1].exact)
+    of_mixed = Reference(references[2].exact, (bound + 2.0**-50 * size) * (1 + 2.0**-40))
+    equal(trial, results[2], mixed, references[2], of_mixed, "attention of 2 v₁ − v₂")
 
 
 _LAWS: dict[str, Any] = {
