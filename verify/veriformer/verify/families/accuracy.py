@@ -42,7 +42,7 @@ from veriformer.verify.judging.judge import (
 from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import formed
-from veriformer.verify.laws.family import over
+from veriformer.verify.laws.family import is_required, over
 from veriformer.verify.operations.registry import OPERATIONS
 from veriformer.verify.strategies import values
 
@@ -189,7 +189,7 @@ def pooled(operation: str, statistics: RunStatistics) -> None:
             )
 
 
-BULKY = tuple(operation for operation in OPERATIONS if operation.sample_accuracy is not None)
+BULKY = tuple(operation for operation in OPERATIONS if is_required(operation, "accuracy"))
 """Operations whose rounding errors are pooled."""
 
 CHECKS = tuple(

@@ -39,8 +39,13 @@ def over(
             **options,
         )
         for operation in operations
-        if f"{operation.name}.{family}" in _SLUGS
+        if is_required(operation, family)
     )
+
+
+def is_required(operation: OpInfo, family: str) -> bool:
+    """Return whether ``<operation>.<family>`` is a requirement."""
+    return f"{operation.name}.{family}" in _SLUGS
 
 
 _FORMS = ("purity", "layout", "batch", "sensitivity", "numpy_numbers", "refusal", "refusal_names_argument")
