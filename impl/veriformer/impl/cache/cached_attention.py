@@ -53,5 +53,5 @@ def _check(q_new: Tensor, k_new: Tensor, v_new: Tensor, cache: Cache) -> None:
 
 
 def _kept(shown: Tensor, new: Tensor) -> Tensor:
-    """A copy of what is only valid until the next call, for the backward pass."""
+    """Return a copy of what is only valid until the next call, for the backward pass."""
     return shown if new.requires_grad else shown.clone()

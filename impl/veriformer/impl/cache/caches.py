@@ -102,7 +102,7 @@ class Cache(ABC):
 
     @abstractmethod
     def _places(self) -> tuple[int, int]:
-        """The first place in use, and the first after it that is not."""
+        """Return the first place in use, and the first after it that is not."""
 
     def _write(self, start: int, k_new: Tensor, v_new: Tensor) -> None:
         self._keys.write(start, k_new)
@@ -234,7 +234,7 @@ def _quantizer(quantization: str | None, dtype: torch.dtype) -> Quantizer:
 
 
 def _with_graph(shown: Tensor, new: Tensor) -> Tensor:
-    """The new rows themselves in the place of their copies, where they want a gradient."""
+    """Return the new rows themselves in the place of their copies, where they want a gradient."""
     if not (torch.is_grad_enabled() and new.requires_grad):
         return shown
     return torch.cat([shown[:, :, : shown.shape[2] - new.shape[2]], new], 2)

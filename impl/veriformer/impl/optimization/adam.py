@@ -86,7 +86,7 @@ class Adam(ParameterwiseOptimizer):
         super().load_state_dict({**state_dict, "state": state})
 
     def _counted(self, p: Tensor, betas: Betas) -> dict[str, Any]:
-        """The state of a parameter, with one step more on its count."""
+        """Return the state of a parameter, with one step more on its count."""
         state: dict[str, Any] = self.state[p]
         if not state:
             m, v = (torch.zeros_like(p, dtype=accumulation_dtype(p.dtype)) for _ in range(2))

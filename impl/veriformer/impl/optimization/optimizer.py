@@ -91,7 +91,7 @@ def _check(name: str, p: object) -> None:
 
 
 def _batches(params: list[Tensor]) -> Iterator[list[Tensor]]:
-    """The parameters that have gradients, apart by device and dtype: what one `foreach` call may take."""
+    """Yield the parameters that have gradients, apart by device and dtype: what one `foreach` call may take."""
     batches: dict[Any, list[Tensor]] = defaultdict(list)
     for p in params:
         if p.grad is not None:

@@ -23,7 +23,7 @@ class ScaledRate(LRScheduler):
         super().__init__(optimizer)
 
     def get_lr(self) -> list[float | Tensor]:
-        """The rates of the step that comes next."""
+        """Return the rates of the step that comes next."""
         scale = self._scale(self.last_epoch)
         return [float(base) * scale for base in self.base_lrs]
 
@@ -76,7 +76,7 @@ class Beta2Warmup:
         self._set()
 
     def state_dict(self) -> dict[str, Any]:
-        """The count, and where β₂ is going."""
+        """Return the count, and where β₂ is going."""
         return {"steps": self.steps, "final": list(self.final)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:

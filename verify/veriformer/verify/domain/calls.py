@@ -62,7 +62,7 @@ def _of_clipping(a: Arguments) -> Iterator[Arguments]:
 
 
 def _of_caches(a: Arguments) -> Iterator[Arguments]:
-    """A quantised cache, which only the checks of its errors draw."""
+    """Yield a quantised cache, which only the checks of its errors draw."""
     yield {**a, "quantization": "int8"}
 
 
@@ -110,7 +110,7 @@ def _grown(record: Operation, trial: Trial, s: Sizes) -> Arguments:
 
 
 def find_size_rules(operation: str, trial: Trial, answers: Callable[[Trial, Arguments], bool]) -> list[SizeRule]:
-    """The rules on sizes of an operation; none where no size that was tried is taken, or all are.
+    """Return the rules on sizes of an operation; none where no size that was tried is taken, or all are.
 
     The widths of keys and values are varied together: where they must be equal, another rule is to say so.
     """

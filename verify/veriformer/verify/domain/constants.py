@@ -51,7 +51,7 @@ class Unadmitted(Exception):
 
 
 def hidden(target: Target, operation: str) -> tuple[str, ...]:
-    """The constants of an operation that nobody can read off the signature, or that differ there."""
+    """Return the constants of an operation that nobody can read off the signature, or that differ there."""
     known = target.hides(operation)
     return (*(name for name in USUAL.get(operation, {}) if name in known), *stated(target, operation))
 
@@ -90,7 +90,7 @@ def estimated(
     judged_by: str,
     said: Mapping[str, Any],
 ) -> dict[str, Any] | None:
-    """The values by which every result is right in this format; None where there are none.
+    """Return the values by which every result is right in this format; None where there are none.
 
     said: what the signature says, which is taken as it is. Raises Unadmitted for a number that is none of a constant.
     """
@@ -115,7 +115,7 @@ def _combinations(values: Sequence[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]
 
 
 def _inverted(operation: OpInfo, name: str, samples: Sequence[Sample], judged_by: str) -> dict[str, Any] | None:
-    """A positive constant by Newton's method on its logarithm, rounded to as few digits as the results allow.
+    """Return a positive constant by Newton's method on its logarithm, rounded to as few digits as the results allow.
 
     It is fitted to every other call, and must explain those between as well.
     """

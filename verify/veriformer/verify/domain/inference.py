@@ -37,7 +37,7 @@ def refused(calls: Sequence[Probed], candidates: Sequence[str]) -> dict[str, str
 
 
 def unexplained(calls: Sequence[Probed], found: Collection[str]) -> list[Probed]:
-    """The refused calls that have nothing of what is known to be refused."""
+    """Return the refused calls that have nothing of what is known to be refused."""
     labels = [frozenset(label.split(TOGETHER)) for label in found]
     return [call for call in calls if call.error is not None and not any(names <= call.features for names in labels)]
 

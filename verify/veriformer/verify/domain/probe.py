@@ -113,7 +113,7 @@ class Probe:
         return [one.name for one in features(self.operation.name) if one.optional]
 
     def _base(self) -> str | None:
-        """The dtype in which most is asked: the first in which a plain call is answered."""
+        """Return the dtype in which most is asked: the first in which a plain call is answered."""
         dtypes = [name for name in _BASES if name in self.operation.dtypes and name in self.dtypes]
         for dtype in dtypes:
             self._make(dtype, "sample_basic", PLAIN)

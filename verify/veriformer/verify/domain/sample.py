@@ -52,7 +52,7 @@ def all_fit(samples: Sequence[Sample], operation: OpInfo, judged_by: str, consta
 
 
 def computed_in(samples: Sequence[Sample], operation: OpInfo, dtype: str, constants: Mapping[str, Any]) -> str:
-    """The dtype itself where a result lies within its bound, or no coarser format explains all that do not."""
+    """Return the dtype itself where a result lies within its bound, or no coarser format explains all that do not."""
     if all_fit(samples, operation, dtype, constants):
         return dtype
     for coarser in COARSER.get(dtype, ()):

@@ -89,7 +89,7 @@ def _holds_arrays(kind: type, seen: frozenset[type]) -> bool:
 
 @functools.cache
 def _kind(layer: Any) -> type[nn.Module]:
-    """The class of modules whose instances hold an instance of a layer."""
+    """Return the class of modules whose instances hold an instance of a layer."""
     forward, backward = _method(layer, _FORWARD), _method(layer, _BACKWARD)
     assert forward is not None
     derived = backward if backward is not None and _demanded(backward) == 1 else None

@@ -26,7 +26,7 @@ class Place:
     key: Any
 
     def array(self) -> Any:
-        """The array that is held now."""
+        """Return the array that is held now."""
         return self.holder[self.key] if isinstance(self.holder, dict) else getattr(self.holder, self.key)
 
     def put(self, array: Any) -> None:

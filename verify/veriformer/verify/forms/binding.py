@@ -21,7 +21,7 @@ SURROUNDINGS = "surroundings"
 
 
 def bound(pin: Pin, candidate: Candidate) -> Any:
-    """The operation of a pin, with the contract's signature."""
+    """Return the operation of a pin, with the contract's signature."""
     readings, meanings = _apart(pin.readings)
     elsewhere = readings.pop(SURROUNDINGS, None)
     function = form_named(pin.form).bind(candidate.read_as(meanings), readings)
@@ -35,7 +35,7 @@ def _apart(readings: Mapping[str, str]) -> tuple[dict[str, str], Meanings]:
 
 
 def bind(form: str, thing: Any, **readings: str) -> Any:
-    """A function or class as an operation of the contract: by the name of the form, and its readings.
+    """Return a function or class as an operation of the contract: by the name of the form, and its readings.
 
     form: as ``veriformer inspect`` names it, such as ``modules/layer_norm``. Returns a callable with the arguments of
     the contract. Readings that are left out are the contract's own; ``built_with_NAME`` and ``called_with_NAME`` say
@@ -63,7 +63,7 @@ def implementation(
     claims: Mapping[str, Any] | None = None,
     around: Callable[[str], AbstractContextManager[Any]] = nullcontext,
 ) -> SimpleNamespace:
-    """An implementation that carries the operations of these pins; of several of one operation the first.
+    """Return an implementation that carries the operations of these pins; of several of one operation the first.
 
     claims: of the code itself; the conventions of the pins are added. around: a context for binding an operation, in
     which instances may be made.

@@ -26,7 +26,7 @@ def is_builder(candidate: Candidate) -> bool:
 
 
 def as_class(candidate: Candidate, built: Callable[[Candidate], Any]) -> Candidate:
-    """A candidate whose class is that of what the function builds, and whose constructor is the function.
+    """Return a candidate whose class is that of what the function builds, and whose constructor is the function.
 
     built: an instance of such a candidate, which is made once, to see what it is. Raises Unfit where it is no network.
     """

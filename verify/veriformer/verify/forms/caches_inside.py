@@ -44,7 +44,7 @@ class Placed:
 
 
 def placings(model: nn.Module, position: str) -> list[Placing]:
-    """The ways in which positions may be given to a model by that argument."""
+    """Return the ways in which positions may be given to a model by that argument."""
     setup = next((name for name in SETUPS if callable(getattr(model, name, None))), "")
     known = inspect.signature(model.forward).parameters
     length = next((name for name in _LENGTH if name in known), "")
@@ -52,7 +52,9 @@ def placings(model: nn.Module, position: str) -> list[Placing]:
 
 
 def begun(model: nn.Module, how: Placing, batch: int) -> Placed:
-    """A model of the same parameters, with a cache for so many texts, that has seen nothing: each text has its own."""
+    """Return a model of the same parameters, with a cache for so many texts, that has seen nothing: each text has its
+    own.
+    """
     other = copy.deepcopy(model, {id(p): p for p in model.parameters()})
     if how.setup:
         method = getattr(other, how.setup)

@@ -48,7 +48,7 @@ class Candidate:
         return replace(self, thing=thing, meanings=(*self.meanings, *meanings))
 
     def make(self, **arguments: Any) -> Any:
-        """An instance from these arguments of ``constructor``, to be called by the names in ``parameters``."""
+        """Return an instance from these arguments of ``constructor``, to be called by the names in ``parameters``."""
         _MADE_WITH.setdefault((self.thing, self.meanings), set()).update(arguments)
         made = self.thing(**theirs(arguments, self.meanings, BUILT, _parameters(self.thing)))
         for name, _ in self.meanings:
@@ -112,7 +112,7 @@ class Candidate:
         return renamed(dict(found[1:]), self.meanings, CALLED)
 
     def siblings(self) -> dict[str, Any]:
-        """The other public things of its module, those that it imports included."""
+        """Return the other public things of its module, those that it imports included."""
         own = {} if self.module is None else vars(self.module)
         return {name: x for name, x in own.items() if name[:2] != "__" and name != self.name}
 
@@ -122,7 +122,7 @@ _MADE_WITH: dict[Any, set[str]] = {}
 
 @functools.cache
 def words(name: str) -> tuple[str, ...]:
-    """The words of an identifier in small letters; of longer ones without the number at their end."""
+    """Return the words of an identifier in small letters; of longer ones without the number at their end."""
     apart = re.sub(r"(?<=\w)(MLP|MoE|FFN|MHA|GQA)(?=$|[A-Z])", r" \1", name.replace("_", " ").replace("MoE", "MOE"))
     apart = re.sub(r"RoPE|(Si|Ge)L[Uu](?=$|[A-Z ])", lambda found: found[0].capitalize(), apart)
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", apart)

@@ -19,7 +19,7 @@ _WIDTH = 4
 
 
 def causality_of(layer: Callable[[Tensor], Tensor], width: int) -> tuple[str, ...]:
-    """The values of ``CAUSALITY`` that a layer may have, given ``[1, LENGTH, width]`` and asked for nothing.
+    """Return the values of ``CAUSALITY`` that a layer may have, given ``[1, LENGTH, width]`` and asked for nothing.
 
     A layer each of whose positions reads every other is not causal; one whose later positions read all that earlier
     ones read, and more, always is, be its diagonal right or not. What reads otherwise, or cannot be called so, may be
@@ -75,7 +75,7 @@ def reads(call: Callable[[Tensor], Tensor], x: Tensor, other: Callable[[Tensor],
 
 
 def _finite(y: Tensor) -> Tensor:
-    """The result itself. Raises ValueError for another shape, and for what is no number."""
+    """Return the result itself. Raises ValueError for another shape, and for what is no number."""
     if y.ndim != 3 or y.shape[:2] != (1, LENGTH) or not bool(y.isfinite().all()):
         raise ValueError(f"expected finite numbers of shape [1, {LENGTH}, d], got {tuple(y.shape)}")
     return y

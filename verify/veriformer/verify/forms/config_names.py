@@ -21,14 +21,14 @@ CONFIGS = (
 
 
 def names_read(candidate: Candidate) -> frozenset[str]:
-    """The entries that are read of a config by the class itself and by the networks that its module knows."""
+    """Return the entries that are read of a config by the class itself and by the networks that its module knows."""
     kinds = [candidate.thing, *candidate.siblings().values()]
     networks = [kind for kind in kinds if inspect.isclass(kind) and issubclass(kind, nn.Module)]
     return frozenset(name for kind in networks for name in _read(vars(kind).get("__init__")))
 
 
 def names_read_by(kind: Any) -> frozenset[str]:
-    """The entries that are read of a config by the functions of a class."""
+    """Return the entries that are read of a config by the functions of a class."""
     return frozenset(name for function in vars(kind).values() for name in _read(function))
 
 

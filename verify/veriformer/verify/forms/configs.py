@@ -65,7 +65,7 @@ RATED: dict[Any, set[str]] = {}
 
 
 def rate_of(default: Any) -> float:
-    """The rate that code has by default, else one that would show where it is applied in evaluation mode."""
+    """Return the rate that code has by default, else one that would show where it is applied in evaluation mode."""
     is_number = isinstance(default, int | float) and not isinstance(default, bool)
     return float(default) if is_number and 0 < default < 1 else _RATE
 
@@ -107,7 +107,7 @@ def configuration(
     *,
     declared: bool = True,
 ) -> Any:
-    """A config object: the module's own dataclass with the sizes filled in, else an object that answers by usual
+    """Return a config object: the module's own dataclass with the sizes filled in, else an object that answers by usual
     names."""
     kind = config_class(candidate, p)
     if kind is None or not declared:
@@ -188,7 +188,7 @@ _ENDINGS = ("config", "args", "params")
 
 
 def _declared(candidate: Candidate) -> Any:
-    """The one class of the module that is a config by its name."""
+    """Return the one class of the module that is a config by its name."""
     named = {name: x for name, x in candidate.siblings().items() if name.lower().endswith(_ENDINGS)}
     found: list[Any] = [x for x in named.values() if inspect.isclass(x) and dataclasses.is_dataclass(x)]
     found = found or [x for x in named.values() if inspect.isclass(x) and x.__module__ == candidate.thing.__module__]
@@ -216,7 +216,9 @@ def _holds_numbers(kind: type, name: str) -> bool:
 
 
 def _constructed(kind: Any, sizes: Mapping[str, Any], given: Mapping[str, Any], meanings: Meanings) -> Any:
-    """A config that its class makes: by the arguments of its constructor, and by what that reads of its keywords."""
+    """Return a config that its class makes: by the arguments of its constructor, and by what that reads of its
+    keywords.
+    """
     parameters = inspect.signature(kind).parameters
     names = [name for name, p in parameters.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     code = getattr(kind.__init__, "__code__", None)
@@ -315,7 +317,7 @@ class Answering(dict[str, Any]):
         return True
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The value, or the default where nothing is known."""
+        """Return the value, or the default where nothing is known."""
         try:
             return self[name]
         except KeyError:

@@ -59,7 +59,8 @@ _WHOLES = frozenset(("encoder", "decoder", "transformer", "model", "config"))
 def built(
     candidate: Candidate, sizes: Mapping[str, Any], given: Mapping[str, Any] | None = None, *, seed: int = 0
 ) -> Any:
-    """An instance with these sizes, from a seed. given: constructor arguments by their own names, which come first.
+    """Return an instance with these sizes, from a seed. given: constructor arguments by their own names, which come
+    first.
 
     Raises Unfit where the constructor asks for what no size is known for, or raises.
     """
@@ -104,7 +105,7 @@ def _small(candidate: Candidate, arguments: Mapping[str, Any]) -> None:
 def arguments_for(
     candidate: Candidate, sizes: Mapping[str, Any], given: Mapping[str, Any], *, declared: bool = True
 ) -> dict[str, Any]:
-    """The constructor's arguments. Sizes that are not asked for are left out; defaults of other arguments stand.
+    """Return the constructor's arguments. Sizes that are not asked for are left out; defaults of other arguments stand.
 
     declared: whether a config is an instance of the module's own dataclass, where it has one.
     """
@@ -161,12 +162,14 @@ def _beyond(default: Any) -> bool:
 
 
 def flags(candidate: Candidate) -> dict[str, Any]:
-    """The constructor's own arguments by which it holds biases, turned on."""
+    """Return the constructor's own arguments by which it holds biases, turned on."""
     return {name: True for name, p in candidate.constructor.items() if name in FLAGS and p.default in (False, p.empty)}
 
 
 def scaled(candidate: Candidate) -> dict[str, Any]:
-    """The constructor's own arguments by which scores are scaled, turned on where they are off: attention scales."""
+    """Return the constructor's own arguments by which scores are scaled, turned on where they are off: attention
+    scales.
+    """
     return {name: True for name, p in candidate.constructor.items() if name in _SCALED and p.default is False}
 
 
@@ -208,13 +211,13 @@ def takes_size(candidate: Candidate, size: str) -> bool:
 
 
 def name_of_size(candidate: Candidate, size: str) -> str | None:
-    """The constructor's own argument for a size."""
+    """Return the constructor's own argument for a size."""
     beside = sized(candidate)
     return next((name for name in beside if size_of(name, beside) == size), None)
 
 
 def default_elsewhere(candidate: Candidate, name: str) -> Any:
-    """The one default that arguments of this name have in the module's other classes and functions.
+    """Return the one default that arguments of this name have in the module's other classes and functions.
 
     ``inspect.Parameter.empty`` where none has one, where they differ, and where it is no plain number, flag or word.
     """

@@ -26,7 +26,7 @@ def laid_out(x: Tensor, layout: str) -> Tensor:
 
 
 def mask_as(mask: Tensor, kind: str, dtype: torch.dtype) -> Tensor:
-    """A mask of the contract, True = may attend, as another kind."""
+    """Return a mask of the contract, True = may attend, as another kind."""
     if kind == "inverted":
         return ~mask
     if kind == "additive":

@@ -77,7 +77,9 @@ def distribution(sampler: Callable[[Tensor], Any], logits: Tensor, *, alone: boo
 
 
 def _drawn(sampler: Callable[[Tensor], Any], logits: Tensor, places: Tensor) -> tuple[Tensor, Tensor | None]:
-    """The tokens for these places, and the share of each place among the weights, 0 for one that is not there."""
+    """Return the tokens for these places, and the share of each place among the weights, 0 for one that is not
+    there.
+    """
     with Answered(places) as mode, torch.no_grad():
         result = sampler(logits)
     if mode.asked != 1:

@@ -27,17 +27,17 @@ AXES = ("[B,1,n,n]", "[B,n,n]", "[n,n]")
 
 
 def encoded(parameters: Parameters) -> str:
-    """The name of what its encoder reads; empty where it does not demand that and what is decoded."""
+    """Return the name of what its encoder reads; empty where it does not demand that and what is decoded."""
     return next(_of_side(parameters, SOURCE), "") if decoded(parameters) else ""
 
 
 def decoded(parameters: Parameters) -> str:
-    """The name of the tokens that are decoded; empty where none are demanded by such a name."""
+    """Return the name of the tokens that are decoded; empty where none are demanded by such a name."""
     return next(_of_side(parameters, TARGET), _PREVIOUS if _PREVIOUS in parameters else "")
 
 
 def _of_side(parameters: Parameters, side: frozenset[str]) -> Iterator[str]:
-    """The arguments that are demanded and are tokens of the encoder, or of the decoder, by their words."""
+    """Yield the arguments that are demanded and are tokens of the encoder, or of the decoder, by their words."""
     for name, p in parameters.items():
         own = set(words(name))
         if p.default is p.empty and own & side and own <= side | _TOKENS:
@@ -56,7 +56,7 @@ class Masks:
     rows: bool = True
 
     def given(self, ids: Tensor, m: int) -> dict[str, Tensor]:
-        """The masks for targets ``[B, n]`` and ``m`` tokens of the source: every token of it is seen."""
+        """Return the masks for targets ``[B, n]`` and ``m`` tokens of the source: every token of it is seen."""
         b, n = ids.shape
         causal = torch.ones(n, n, dtype=torch.bool).tril()
         tokens = torch.ones(b, 1, m, dtype=torch.bool) if self.rows else torch.ones(b, m, dtype=torch.bool)
@@ -72,13 +72,13 @@ class Masks:
         return f"its masks are given as {self.kind}, {self.axes}"
 
     def ways(self) -> Iterator[Masks]:
-        """Every way in which the masks may be given."""
+        """Yield every way in which the masks may be given."""
         for kind, axes, rows in itertools.product(MASKS, AXES, (True, False)):
             yield Masks(self.source, self.target, kind, axes, rows)
 
 
 def masks_demanded(parameters: Parameters) -> Masks | None:
-    """The masks without which it cannot be called, the one of the target among them; None without one."""
+    """Return the masks without which it cannot be called, the one of the target among them; None without one."""
     demanded = [name for name, p in parameters.items() if p.default is p.empty and "mask" in words(name)]
     of = {side: [name for name in demanded if side & set(words(name))] for side in (SOURCE, TARGET)}
     if len(of[TARGET]) != 1 or len(of[SOURCE]) > 1 or len(demanded) > 1 + len(of[SOURCE]):

@@ -83,7 +83,7 @@ def _root(name: Any) -> str:
 
 
 def over_tensors(thing: Any, module: ModuleType | None) -> Any:
-    """The thing itself, or the same function over tensors where it is one over arrays."""
+    """Return the thing itself, or the same function over tensors where it is one over arrays."""
     framework = framework_of(thing, module)
     if not framework:
         return thing

@@ -57,7 +57,9 @@ class Projections:
         return "qkv" in self.maps
 
     def tensors(self, w: Mapping[str, Tensor], heads: int, groups: int, order: str) -> dict[str, Tensor]:
-        """The module's parameters for weights of the contract by q, k, v and o; the last is left out if it has none."""
+        """Return the module's parameters for weights of the contract by q, k, v and o; the last is left out if it has
+        none.
+        """
         if self.heads:
             found = self._of_each_head(w, heads, groups)
         elif self.fused:
@@ -74,7 +76,7 @@ class Projections:
         return found | (self.maps["o"].tensors(_exact(w["o"], self.maps["o"])) if "o" in self.maps else {})
 
     def _of_each_head(self, w: Mapping[str, Tensor], heads: int, groups: int) -> dict[str, Tensor]:
-        """The parameters of heads that are modules by themselves."""
+        """Return the parameters of heads that are modules by themselves."""
         if (heads, groups) != (len(self.heads), heads):
             raise NotOffered(f"num_heads, num_kv_heads: the module has {len(self.heads)} of each")
         found: dict[str, Tensor] = {}

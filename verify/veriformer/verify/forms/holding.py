@@ -34,7 +34,7 @@ class Holder:
 
     @classmethod
     def of(cls, candidate: Candidate) -> Holder:
-        """The one holder of a class."""
+        """Return the one holder of a class."""
         return _HOLDERS.setdefault((candidate.thing, candidate.meanings), cls(candidate))
 
     def instances(self) -> list[nn.Module]:
@@ -42,7 +42,9 @@ class Holder:
         return list(self._made.values())
 
     def module(self, sizes: Mapping[str, Any], dtype: torch.dtype, **given: Any) -> nn.Module:
-        """An instance with these sizes in a dtype, in evaluation mode. Raises NotOffered where it cannot be built."""
+        """Return an instance with these sizes in a dtype, in evaluation mode. Raises NotOffered where it cannot be
+        built.
+        """
         key = tuple(sorted(sizes.items())), tuple(sorted(given.items())), dtype
         if key not in self._made:
             with contextlib.redirect_stdout(io.StringIO()):  # some say what they are made of
@@ -103,5 +105,5 @@ def _refuse_overflow(name: str, part: nn.Module, inputs: tuple[Any, ...], result
 
 
 def first(result: Any) -> Any:
-    """The result itself, or the first of several."""
+    """Return the result itself, or the first of several."""
     return result[0] if isinstance(result, tuple | list) and result else result

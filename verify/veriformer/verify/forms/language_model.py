@@ -127,7 +127,7 @@ class LanguageModel(nn.Module):
         return SimpleNamespace(logits=logits[..., : self.kept], loss=loss, past_key_values=cache)
 
     def _one_by_one(self, ids: Tensor, mask: Tensor | None) -> Tensor:
-        """The logits of the last token of every beginning of the rows."""
+        """Return the logits of the last token of every beginning of the rows."""
         found = []
         for end in range(1, ids.shape[1] + 1):
             arguments = {**self.calling.always, **self.calling.of_source(ids[:, :end])}
@@ -147,7 +147,7 @@ def source_tokens(batch: int, n: int = 6) -> Tensor:
 
 
 def wrapped(inner: nn.Module, calling: Calling, vocabulary: int, kept: int | None = None) -> LanguageModel:
-    """The model under the contract's call, with an argument for each option that it has."""
+    """Return the model under the contract's call, with an argument for each option that it has."""
     return _kind(calling.options)(inner, calling, vocabulary, kept)
 
 
@@ -179,7 +179,7 @@ def _parts(result: Any) -> list[Any]:
 
 
 def logits_among(result: Any, ids: Tensor, vocabulary: int) -> Tensor | None:
-    """The tensor [B, n, V] among what was returned; one of [B n, V] is given its shape."""
+    """Return the tensor [B, n, V] among what was returned; one of [B n, V] is given its shape."""
     shape = (*ids.shape, vocabulary)
     parts = [x for x in _parts(result) if isinstance(x, Tensor) and x.is_floating_point()]
     for x in parts:
@@ -190,14 +190,14 @@ def logits_among(result: Any, ids: Tensor, vocabulary: int) -> Tensor | None:
 
 
 def last_among(result: Any, batch: int, vocabulary: int) -> Tensor | None:
-    """The tensor [B, V] or [B, 1, V] among what was returned."""
+    """Return the tensor [B, V] or [B, 1, V] among what was returned."""
     parts = [x for x in _parts(result) if isinstance(x, Tensor) and x.is_floating_point()]
     found = next((x for x in parts if tuple(x.shape) in ((batch, vocabulary), (batch, 1, vocabulary))), None)
     return None if found is None else found.reshape(batch, vocabulary)
 
 
 def loss_among(result: Any, model: nn.Module) -> Tensor | None:
-    """The one number among what was returned, or the one that the model keeps as its last loss."""
+    """Return the one number among what was returned, or the one that the model keeps as its last loss."""
     known = [*_parts(result), getattr(model, "last_loss", None)]
     return next((x for x in known if isinstance(x, Tensor) and x.is_floating_point() and x.numel() == 1), None)
 
@@ -210,6 +210,6 @@ def cache_among(result: Any, logits: Tensor) -> Any:
 
 
 def shapes(result: Any) -> str:
-    """The shapes of all that was returned."""
+    """Return the shapes of all that was returned."""
     found = [tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__ for x in _parts(result)]
     return str(found[0]) if isinstance(result, Tensor) else str(found)

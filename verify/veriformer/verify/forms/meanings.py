@@ -71,7 +71,7 @@ def theirs(arguments: Mapping[str, Any], meanings: Meanings, place: str, own: Pa
 
 
 def with_renamed_arguments(function: Callable[..., Any], meanings: Meanings, own: Parameters) -> Callable[..., Any]:
-    """A function that is called by the names that its arguments are known as."""
+    """Return a function that is called by the names that its arguments are known as."""
     shown = [p.replace(name=name) for name, p in renamed(own, meanings, CALLED).items()]
     signature = inspect.Signature(sorted(shown, key=_place))
 

@@ -52,7 +52,7 @@ def sizes_set(candidate: Candidate, sizes: Mapping[str, Any]) -> Iterator[None]:
 
 
 def reading(candidate: Candidate, made: Any, sizes: Mapping[str, Any]) -> Any:
-    """An instance whose calls read the constants that it was built with."""
+    """Return an instance whose calls read the constants that it was built with."""
     values = _values(candidate, sizes)
     if not values or not isinstance(made, nn.Module):
         return made
@@ -98,7 +98,7 @@ def _may_be_size(own: Mapping[str, Any], name: str) -> bool:
 
 
 def _kinds(candidate: Candidate) -> list[type]:
-    """The class, and the networks of its module that its constructor names, with those that these name."""
+    """Return the class, and the networks of its module that its constructor names, with those that these name."""
     own, found, left = _globals(candidate), [], [candidate.thing]
     while left:
         kind = left.pop()
@@ -116,7 +116,7 @@ def _is_of(kind: type, own: Mapping[str, Any]) -> bool:
 
 
 def _read(kind: type) -> Iterator[str]:
-    """The constants that the methods of a class read."""
+    """Yield the constants that the methods of a class read."""
     for function in vars(kind).values():
         if inspect.isfunction(function):
             yield from _read_by(function.__code__)

@@ -85,7 +85,7 @@ class Known:
 
 
 def form_of(folder_and_file: str, known: Known) -> Form:
-    """The form of an operation that is known by name."""
+    """Return the form of an operation that is known by name."""
     return Form(
         name=folder_and_file,
         operation=known.operation,

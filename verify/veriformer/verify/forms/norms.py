@@ -38,7 +38,7 @@ _D = 7
 def match_norm(
     candidate: Candidate, names: Sequence[set[str]], *, biases: bool, bias_due: bool = False
 ) -> Match | None:
-    """A class whose instances hold a weight, and perhaps a bias, of the row's length, and nothing else.
+    """Return a class whose instances hold a weight, and perhaps a bias, of the row's length, and nothing else.
 
     biases: whether the operation has one; bias_due: whether only a bias tells that it is this one.
     """
@@ -63,7 +63,7 @@ def _bounds(candidate: Candidate) -> bool:
 
 
 def _flags(candidate: Candidate, *, biases: bool) -> dict[str, Any]:
-    """The constructor's choice of a bias: taken where the operation has one, and else left out."""
+    """Return the constructor's choice of a bias: taken where the operation has one, and else left out."""
     names = [name for name in ("bias", "use_bias") if name in candidate.constructor]
     return flags(candidate) if biases else dict.fromkeys(names, False)
 
@@ -90,7 +90,7 @@ def _is_bias(name: str, parameter: Tensor, instance: nn.Module) -> bool:
 
 
 def norm_called(operation: str, candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
-    """The norm with weight and bias as arguments, and eps where the constructor takes it."""
+    """Return the norm with weight and bias as arguments, and eps where the constructor takes it."""
     given = _flags(candidate, biases=operation == "layer_norm")
     instance = built(candidate, {"width": _D, "eps": 1e-5}, given)
     names, holder = roles_of(instance, operation == "layer_norm"), Holder.of(candidate)
@@ -193,13 +193,15 @@ def _two_axes(d: int) -> list[int]:
 
 
 def _of_the_form_one_plus(weight: Tensor) -> Tensor:
-    """The nearest weight to which 1 is added exactly, also by code that computes in single precision."""
+    """Return the nearest weight to which 1 is added exactly, also by code that computes in single precision."""
     less = (weight - 1).to(torch.float32) if weight.dtype == torch.float64 else weight - 1
     return (less + 1).to(weight.dtype)
 
 
 def _less_one(scale: Tensor) -> Tensor:
-    """A weight that is added to 1. Raises NotOffered where rounding loses some of it: the scale is then another one."""
+    """Return a weight that is added to 1. Raises NotOffered where rounding loses some of it: the scale is then another
+    one.
+    """
     less = scale - 1
     if bool(((less + 1 != scale) & ~scale.isnan()).any()):
         raise NotOffered("weight: 1 is added to the module's, which has no number for it")

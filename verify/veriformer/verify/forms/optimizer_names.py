@@ -49,7 +49,9 @@ _ADAM, _ADAMW, _SGD = {"adam"}, {"adamw"}, {"sgd"}
 
 
 def operation_named(candidate: Candidate, parameters: Parameters) -> str:
-    """The operation that the name says, with what the constructor takes; empty where it says another one, or none."""
+    """Return the operation that the name says, with what the constructor takes; empty where it says another one, or
+    none.
+    """
     words = set(candidate.words)
     if {"adam", "w"} <= words:
         words = words - {"adam", "w"} | _ADAMW
@@ -77,7 +79,7 @@ def arguments_of(parameters: Parameters, operation: str, needed: Mapping[str, tu
 
 
 def offers(found: Mapping[str, str], operation: str) -> list[str]:
-    """The contract's options that these arguments give."""
+    """Return the contract's options that these arguments give."""
     pair = "beta1" in found and "beta2" in found
     return [name for name in OPTIONS[operation] if name in found or (name == "betas" and pair)]
 
@@ -105,7 +107,7 @@ def scale_rate(lr: float, given: Mapping[str, Any], readings: Readings) -> float
 
 
 def given_as(found: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The contract's options under the code's own names."""
+    """Return the contract's options under the code's own names."""
     taken = {found[name]: value for name, value in given.items() if name in found}
     if "betas" in given and "betas" not in found:
         taken |= dict(zip((found["beta1"], found["beta2"]), given["betas"], strict=True))

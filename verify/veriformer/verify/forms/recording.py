@@ -51,7 +51,7 @@ def recorded(candidate: Candidate) -> Iterator[tuple[Candidate, set[str]]]:
 
 
 def _noting(function: Callable[..., Any], parameters: Parameters, given: set[str]) -> Callable[..., Any]:
-    """A function that notes the names of what it is given."""
+    """Return a function that notes the names of what it is given."""
     names = [name for name, p in parameters.items() if p.kind not in _MANY]
 
     @functools.wraps(function)

@@ -22,7 +22,7 @@ class UnknownFormError(Exception):
 
 @functools.cache
 def every_form() -> dict[str, Form]:
-    """All forms by name, those of installed packages first. Raises ImportError where one cannot be imported."""
+    """Return all forms by name, those of installed packages first. Raises ImportError where one cannot be imported."""
     found: dict[str, Form] = {}
     for entry in entry_points(group=GROUP):
         for form in _forms_of(entry.load(), entry.value):
@@ -33,7 +33,7 @@ def every_form() -> dict[str, Form]:
 
 
 def form_named(name: str) -> Form:
-    """The form of that name. Raises UnknownFormError with the names that there are."""
+    """Return the form of that name. Raises UnknownFormError with the names that there are."""
     known = every_form()
     if name not in known:
         raise UnknownFormError(f"form {name!r}: unknown; there are {', '.join(known)}")

@@ -29,7 +29,7 @@ _LEAST = -1e4
 
 
 def of_rows(form: Form) -> Form:
-    """The form of a filter, with readings of what it takes and of what it leaves of tokens that it removes."""
+    """Return the form of a filter, with readings of what it takes and of what it leaves of tokens that it removes."""
 
     def match(candidate: Candidate) -> Match | None:
         found = form.match(candidate)

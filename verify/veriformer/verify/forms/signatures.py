@@ -84,7 +84,9 @@ _NO_TENSORS = frozenset(
 
 
 def by_words(parameters: Parameters, needed: Names) -> dict[str, tuple[str, ...]]:
-    """The usual names, and with them what is demanded and has one of them for a word: ``query_states``, ``pre_q``."""
+    """Return the usual names, and with them what is demanded and has one of them for a word: ``query_states``,
+    ``pre_q``.
+    """
     asked = [name for name, p in parameters.items() if p.default is p.empty and not _NO_TENSORS & set(words(name))]
     usual = {role: {name.lower() for name in names} for role, names in needed.items()}
     return {
@@ -121,5 +123,5 @@ def unknown_needed(parameters: Parameters, needed: Names) -> UnknownArgument | N
 
 
 def default_of(parameters: Parameters, name: str | None) -> Any:
-    """The default of a parameter; the empty marker where it has none or is not there."""
+    """Return the default of a parameter; the empty marker where it has none or is not there."""
     return inspect.Parameter.empty if name is None or name not in parameters else parameters[name].default

@@ -68,7 +68,7 @@ def _is_single(p: inspect.Parameter) -> bool:
 
 
 def stepping_of(make: Callable[..., Any], dtype: torch.dtype) -> Stepping | str:
-    """The first way in which two steps are taken that move parameters; else what the first one raised."""
+    """Return the first way in which two steps are taken that move parameters; else what the first one raised."""
     said = ""
     for sparse in (False, True):
         for closure in (False, True):

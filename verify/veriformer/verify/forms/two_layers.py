@@ -78,8 +78,8 @@ def network_called(
     x: Tensor,
     held: str = HELD[0],
 ) -> Tensor:
-    """The network on rows x with these tensors. needs: widths of input, hidden layer and result. held: how matrices are
-    that stand among its own parameters.
+    """Return the network on rows x with these tensors. needs: widths of input, hidden layer and result. held: how
+    matrices are that stand among its own parameters.
 
     Where the module's sizes are tied to each other, one that is large enough is made: what is more is zero, and adds
     nothing to any sum.
@@ -93,8 +93,8 @@ def network_called(
 
 
 def around_hidden(parts: Sequence[Linear]) -> tuple[list[Linear], Linear] | None:
-    """The maps into the hidden layer and the one out of it: of three that is the one whose shape no other has. None
-    where that cannot be told.
+    """Return the maps into the hidden layer and the one out of it: of three that is the one whose shape no other has.
+    None where that cannot be told.
     """
     if len(parts) == 2:
         return [parts[0]], parts[1]
@@ -106,7 +106,7 @@ def around_hidden(parts: Sequence[Linear]) -> tuple[list[Linear], Linear] | None
 
 
 def _ends(parts: Sequence[Linear]) -> tuple[Linear, Linear]:
-    """A map into the hidden layer, and the one out of it. Where widths are all the same, any two will do."""
+    """Return a map into the hidden layer, and the one out of it. Where widths are all the same, any two will do."""
     into, out = around_hidden(parts) or (parts, parts[-1])
     return into[0], out
 

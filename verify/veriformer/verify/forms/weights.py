@@ -51,7 +51,7 @@ class Linear:
         return frozenset(word for part in self.name.split(".") for word in words(part))
 
     def tensors(self, weight: Tensor, bias: Tensor | None = None) -> dict[str, Tensor]:
-        """Its parameters for a weight ``[n_in, n_out]``, filled up with zeros where the module's are larger.
+        """Return its parameters for a weight ``[n_in, n_out]``, filled up with zeros where the module's are larger.
 
         Raises NotOffered where the weight is larger than the module's.
         """
@@ -68,14 +68,14 @@ class Linear:
         return found
 
     def _as_held(self, whole: Tensor) -> Tensor:
-        """A weight ``[n_in, n_out]`` as the module holds it."""
+        """Return a weight ``[n_in, n_out]`` as the module holds it."""
         if self.by_head:
             return whole.reshape(self.n_in, self.shape[0], -1).movedim(1, 0)
         return (whole.T if self.transposed else whole).reshape(self.shape)
 
 
 def linears(module: nn.Module, held: str = HELD[0]) -> list[Linear]:
-    """Every linear map of a module. held: how those are that stand among its own parameters.
+    """Return every linear map of a module. held: how those are that stand among its own parameters.
 
     Raises Unfit where parameters are left that are of none, OtherParts where all of these are of norms.
     """
@@ -93,7 +93,7 @@ def _is_norm(module: nn.Module, name: str) -> bool:
 
 
 def linears_and_rest(module: nn.Module, held: str = HELD[0]) -> tuple[list[Linear], list[str]]:
-    """Every linear map of a module, in the order of its parameters, and the names of its other parameters."""
+    """Return every linear map of a module, in the order of its parameters, and the names of its other parameters."""
     found, used = [], set()
     for name, part in module.named_modules():
         one = _linear(name, part) if name else None
@@ -122,7 +122,7 @@ def is_held_alone(part: Linear) -> bool:
 
 
 def among_parameters(shapes: Mapping[str, tuple[int, ...]], held: str) -> list[Linear]:
-    """The linear maps among parameters that are of no linear submodule: matrices, or one matrix for each head.
+    """Return the linear maps among parameters that are of no linear submodule: matrices, or one matrix for each head.
 
     A vector (for each head one) is the bias of the matrix whose name differs from its by no more than that. shapes: by
     name.
@@ -146,7 +146,7 @@ def among_parameters(shapes: Mapping[str, tuple[int, ...]], held: str) -> list[L
 
 
 def words_of_map(name: str) -> frozenset[str]:
-    """The words of a parameter's name without those that say that it is one."""
+    """Return the words of a parameter's name without those that say that it is one."""
     short = (re.sub(r"^[wb](?=\w{1,2}$)", "", word) for word in words(name.rpartition(".")[2]))
     return frozenset(word for word in short if word not in _PARAMETERS)
 
@@ -160,7 +160,9 @@ def _is_bias(name: str) -> bool:
 
 
 def _linear(name: str, part: nn.Module) -> Linear | None:
-    """A submodule as a linear map: one of a library's, or one that turns out to be one; None where it is none."""
+    """Return a submodule as a linear map: one of a library's, or one that turns out to be one; None where it is
+    none.
+    """
     own = dict(part.named_parameters(recurse=False))
     known = isinstance(part, nn.Linear | nn.Conv1d | nn.Conv2d)
     if "weight" in own and (known or type(part).__name__ == "Conv1D"):

@@ -23,7 +23,9 @@ change a reading, or write a function with the contract's signature in its place
 
 
 def adapter(target: str, pins: Sequence[Pin], domains: Mapping[str, Any], file: Path) -> str:
-    """The text of the file. target: the word on the command line. domains: by operation, what a probe found out."""
+    """Return the text of the file. target: the word on the command line. domains: by operation, what a probe found
+    out.
+    """
     imports, place = _imports(target, file)
     lines = [_HEAD.format(what=target, file=file.name), *imports, ""]
     judged: set[str] = set()

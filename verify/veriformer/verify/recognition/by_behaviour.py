@@ -30,7 +30,7 @@ are fitted."""
 
 
 def read(form: Form, candidate: Candidate, pinned: Mapping[str, str]) -> Reading | None:
-    """The nearest reading of a candidate in a form; None where the form does not know it.
+    """Return the nearest reading of a candidate in a form; None where the form does not know it.
 
     Arguments that the form does not know are found out by what they do. Raises Unfit where it cannot be read, and where
     several meanings of an argument explain what it does as well.
@@ -72,7 +72,7 @@ def vanishes(found: Reading) -> bool:
 
 
 def _without(form: Form, candidate: Candidate, reason: Untold, pinned: Mapping[str, str]) -> Reading:
-    """The reading by which it is given no mask, where it demands one that no call tells and can do without."""
+    """Return the reading by which it is given no mask, where it demands one that no call tells and can do without."""
     masks = [name for name, p in candidate.parameters.items() if p.default is p.empty and "mask" in words(name)]
     one = candidate.read_as(tuple((CALLED + name, "None") for name in masks))
     match = form.match(one) if masks else None
@@ -137,7 +137,7 @@ def _built(form: Form, candidate: Candidate, pinned: Mapping[str, str], drawn: F
 def _bindings(
     form: Form, candidate: Candidate, choices: Callable[[UnknownArgument], tuple[str, ...]]
 ) -> Iterator[tuple[Candidate, Match]]:
-    """The candidate by every combination of meanings in which the form knows it, the likeliest first."""
+    """Yield the candidate by every combination of meanings in which the form knows it, the likeliest first."""
     order = itertools.count()
     left = [(0, next(order), candidate)]
     for _ in range(TRIED):

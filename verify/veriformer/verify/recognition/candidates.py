@@ -92,7 +92,7 @@ def _of_package(package: ModuleType) -> Iterator[Candidate]:
 
 
 def resolved(target: object, name: str) -> Candidate:
-    """The candidate of this name. Raises LookupError where there is none."""
+    """Return the candidate of this name. Raises LookupError where there is none."""
     if not isinstance(target, ModuleType) or not name:
         return candidate_of(name, target, target if isinstance(target, ModuleType) else inspect.getmodule(target))
     module, rest = target, name

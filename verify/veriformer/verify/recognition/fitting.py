@@ -83,7 +83,7 @@ class Call:
 
 
 def target_of(operation: str, function: Callable[..., Any], conventions: Mapping[str, str]) -> Target:
-    """A bound operation as a target by itself."""
+    """Return a bound operation as a target by itself."""
     implementation = SimpleNamespace(**{operation: function})
     claims = read_claims({"conventions": dict(conventions)})
     return Target(spec=operation, implementation=implementation, claims=claims, version=None, loader="")
@@ -118,13 +118,13 @@ class Fitting:
         return found
 
     def _plain(self, target: Target) -> Target:
-        """A target that is asked for no features which modules that hold their weights hardly ever have."""
+        """Return a target that is asked for no features which modules that hold their weights hardly ever have."""
         known = {one.name for one in features(self.operation.name)}
         avoided = dict.fromkeys(known & _AVOIDED if HEADS_OF_ITS_OWN in known else known & self.avoided, "")
         return target.within({self.operation.name: Domain(refused=avoided)}) if avoided else target
 
     def answered(self, function: Callable[..., Any], conventions: Mapping[str, str]) -> list[Arguments]:
-        """The arguments of the calls that were answered, in the format in which some were."""
+        """Return the arguments of the calls that were answered, in the format in which some were."""
         found = []
         for key, calls in self.calls.items():
             target = target_of(self.operation.name, function, conventions)

@@ -57,7 +57,7 @@ _MORE_DRAWN = 4 * DRAWN
 def nearest(
     form: Form, candidate: Candidate, match: Match, pinned: Mapping[str, str], drawn: Fitting | None = None
 ) -> Reading:
-    """The reading that fits everywhere, else the one that explains most; of equal ones the contract's own.
+    """Return the reading that fits everywhere, else the one that explains most; of equal ones the contract's own.
 
     Where most calls are refused for the shapes that they have, it is the nearest on calls of other shapes. drawn: the
     calls of the operation, where another candidate was tried on them.
@@ -129,7 +129,7 @@ def _nearest(
 
 
 def conventions_of(form: Form, match: Match) -> dict[str, tuple[str, ...]]:
-    """The conventions that a form tries, without those values that the structure of a candidate excludes."""
+    """Return the conventions that a form tries, without those values that the structure of a candidate excludes."""
     told = match.conventions
     return {key: (told[key],) if key in told else KNOWN_CONVENTIONS[key] for key in form.conventions}
 
@@ -140,7 +140,7 @@ def _answering_all(
     tried: Callable[[tuple[dict[str, str], dict[str, str]], int], Reading],
     fitting: Fitting,
 ) -> Reading | None:
-    """The nearest reading of masks by which the code answers the calls that the best one leaves out, and none is
+    """Return the nearest reading of masks by which the code answers the calls that the best one leaves out, and none is
     refused by the code.
 
     A mask that is read so and right nowhere is applied wrongly; what no call with a mask is answered by is not read.
@@ -233,7 +233,7 @@ def _is_tied(best: Reading, name: str, tried: Callable[[tuple[dict[str, str], di
 
 
 def choices_of(values: Mapping[str, Sequence[str]], pinned: Mapping[str, str], prefix: str) -> Iterator[dict[str, str]]:
-    """Every combination of values that the claims leave. prefix: before the names of the readings in claims."""
+    """Yield every combination of values that the claims leave. prefix: before the names of the readings in claims."""
     allowed = [[v for v in options if pinned.get(prefix + name, v) == v] for name, options in values.items()]
     for chosen in itertools.product(*allowed):
         yield dict(zip(values, chosen, strict=True))

@@ -139,7 +139,8 @@ _OF_NETWORKS = "modules/"
 
 
 def of_candidate(candidate: Candidate, pinned: Mapping[str, str]) -> tuple[list[Pin], list[Unrecognised]]:
-    """The operation that a candidate is, by the form and reading that explain most, and those that it is beside it.
+    """Return the operation that a candidate is, by the form and reading that explain most, and those that it is beside
+    it.
 
     Then why it is not what it looks like: of all forms where it is nothing, else of those that it might be beside it.
     """
@@ -200,7 +201,7 @@ def _tried(form: Form, candidate: Candidate, pinned: Mapping[str, str]) -> tuple
 
 
 def _pins_beside(found: list[Reading]) -> list[Pin]:
-    """The pins of one candidate that is several operations: one of them may read what another does not."""
+    """Return the pins of one candidate that is several operations: one of them may read what another does not."""
     pins = [_pin(one) for one in found]
     unread = [name for name in pins[0].unread if all(name in pin.unread for pin in pins)]
     return [replace(pin, unread=tuple(unread)) for pin in pins]
@@ -305,8 +306,9 @@ _OF_WEIGHTS = frozenset(("joined", "held", "norms", "head_size"))
 
 
 def _held_by_a_known_fault(found: Reading) -> Reading:
-    """The reading by which a known fault explains what none makes right, of those that differ in whose weights are
-    whose: wrong results tell these apart in no other way, and a counterexample by the wrong one would be none."""
+    """Return the reading by which a known fault explains what none makes right, of those that differ in whose weights
+    are whose: wrong results tell these apart in no other way, and a counterexample by the wrong one would be none.
+    """
     own = _OF_WEIGHTS & found.match.readings.keys()
     if found.fit.everywhere or found.fit.ordinary or not own or found.form.judge is not None:
         return found  # plain calls that are right are explained by every fault that others show
@@ -315,7 +317,8 @@ def _held_by_a_known_fault(found: Reading) -> Reading:
 
 
 def known_fault_of(found: Reading, among: Mapping[str, tuple[str, ...]] | None = None) -> Reading | None:
-    """The reading by which it gives what the operation gives with a known fault: far from right, and yet the operation.
+    """Return the reading by which it gives what the operation gives with a known fault: far from right, and yet the
+    operation.
 
     among: the readings to try, by default all. None where no known fault explains it.
     """
@@ -365,7 +368,7 @@ def _is_close(fit: Fit) -> bool:
 
 
 def _deviations(found: Reading) -> tuple[str, ...]:
-    """The readings that are not the contract's."""
+    """Return the readings that are not the contract's."""
     first = {name: values[0] for name, values in found.match.readings.items() if name not in found.form.neutral}
     first[SURROUNDINGS] = ""
     return tuple(name for name, value in found.readings.items() if value not in (first.get(name, value), UNKNOWN))

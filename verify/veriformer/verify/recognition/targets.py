@@ -23,7 +23,8 @@ from veriformer.verify.targets.watch import Watch, watch_of
 
 
 def target_of(found: object, spec: str, lines: str, recognised: Mapping[str, Any] | None) -> Target:
-    """The operations that were recognised in it, under the contract's names, beside those that it offers by name.
+    """Return the operations that were recognised in it, under the contract's names, beside those that it offers by
+    name.
 
     lines: Python lines that call a loader, up to its argument ``recognised``, which is added with the pins. Raises
     LookupError where a pin names what is not there.

@@ -107,7 +107,7 @@ class _Try:
 
 
 def _right(probe: Probe) -> list[Sample]:
-    """A few calls in one dtype that were answered right."""
+    """Return a few calls in one dtype that were answered right."""
     for dtype, plain in probe.plain.items():
         drawn = [sample for sample in probe.drawn if sample.trial.row_dtype == dtype]
         few = [*plain[:SAMPLES], *drawn[:SAMPLES]]
@@ -132,7 +132,7 @@ def _code_of(target: Target, operation: str) -> _Code:
 
 
 def _read(pin: Pin, candidate: Candidate) -> Iterator[Any]:
-    """The operation by its reading, then by the others of its form: what a flag changes may be one of these."""
+    """Yield the operation by its reading, then by the others of its form: what a flag changes may be one of these."""
     yield bound(pin, candidate)
     match = form_named(pin.form).match(candidate)
     own = {name: pin.readings[name] for name in pin.readings if match is not None and name in match.readings}

@@ -43,7 +43,7 @@ def _match(candidate: Candidate) -> Match | None:
 
 
 def _learned(candidate: Candidate, given: str, text: str, merges: int) -> list[tuple[bytes, bytes]]:
-    """The pairs that are learned of a text; none where it is not trained so, or not on bytes."""
+    """Return the pairs that are learned of a text; none where it is not trained so, or not on bytes."""
     try:
         tokenizer = _trained(candidate, given, [text], merges)
         return _spelt(vars(tokenizer)[_holding(tokenizer)])
@@ -61,7 +61,7 @@ def _trained(candidate: Candidate, given: str, texts: Sequence[str], merges: int
 
 
 def _holding(tokenizer: object) -> str:
-    """The attribute of a trained one that holds its merges: by pairs of ids the id that they become."""
+    """Return the attribute of a trained one that holds its merges: by pairs of ids the id that they become."""
     for name, value in vars(tokenizer).items():
         if isinstance(value, dict) and all(_is_pair(key) and isinstance(x, int) for key, x in value.items()) and value:
             return name
@@ -73,7 +73,7 @@ def _is_pair(key: Any) -> bool:
 
 
 def _spelt(merges: Ids) -> list[tuple[bytes, bytes]]:
-    """The merges in the order of their ids, as bytes."""
+    """Return the merges in the order of their ids, as bytes."""
     spelling = {byte: bytes([byte]) for byte in range(_BYTES)}
     found = []
     for (first, second), merged in sorted(merges.items(), key=lambda item: item[1]):
@@ -103,7 +103,9 @@ def _bind_training(candidate: Candidate, readings: Readings) -> Callable[..., li
 
 
 def _joined(texts: Sequence[str]) -> tuple[list[str], str]:
-    """All texts as one, and the letters that stand between them. Each is met once: its pairs are learned last."""
+    """Return all texts as one, and the letters that stand between them. Each is met once: its pairs are learned
+    last.
+    """
     unused = [chr(code) for code in range(1, 128) if not any(chr(code) in text for text in texts)]
     if len(texts) > len(unused) + 1:
         raise NotOffered(f"texts: at most {len(unused) + 1} can be told apart")

@@ -19,13 +19,13 @@ _VERBS = ("make", "build", "create", "get", "compute", "apply", "generate", "gen
 
 
 def _said(name: str) -> str:
-    """The name of a function without the verb before it: ``make_causal_mask``."""
+    """Return the name of a function without the verb before it: ``make_causal_mask``."""
     verb, _, rest = name.strip("_").partition("_")
     return rest if verb in _VERBS else name.strip("_")
 
 
 def _names(candidate: Candidate, operation: str) -> list[str] | None:
-    """The names of what is given by position; None where the signature is another."""
+    """Return the names of what is given by position; None where the signature is another."""
     if not candidate.is_function or _said(candidate.name.rpartition(".")[2].lower()) != operation:
         return None
     listed = [p for p in candidate.parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]

@@ -131,7 +131,7 @@ def _takes_one(candidate: Candidate) -> bool:
 
 
 def _norm(grads: Sequence[Tensor]) -> Tensor:
-    """The norm of all gradients together, seldom returned: the suite's own, single for halves."""
+    """Return the norm of all gradients together, seldom returned: the suite's own, single for halves."""
     whole = torch.cat([g.detach().double().flatten() for g in grads]) if grads else torch.zeros(1)
     norm: Tensor = torch.linalg.vector_norm(whole)
     dtype = grads[0].dtype if grads else torch.get_default_dtype()

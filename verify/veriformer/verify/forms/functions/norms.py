@@ -67,7 +67,9 @@ def _fused(given: Mapping[str, Any], names: Collection[str]) -> Iterator[dict[st
 
 
 def _second_axis(norm: Callable[..., Tensor]) -> Mapping[str, Callable[..., Tensor]]:
-    """The norm of what lies along the second axis, as networks over images have it; not of what has fewer axes."""
+    """Return the norm of what lies along the second axis, as networks over images have it; not of what has fewer
+    axes.
+    """
 
     def along(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, **given: Any) -> Tensor:
         if x.ndim < 3:

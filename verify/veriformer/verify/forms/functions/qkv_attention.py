@@ -264,7 +264,9 @@ def _flat(
     given: Mapping[str, Any],
     standing: Mapping[str, Any],
 ) -> Tensor:
-    """A call of code that knows no heads: for all of them at once, side by side in the batch, or for one at a time."""
+    """Return a call of code that knows no heads: for all of them at once, side by side in the batch, or for one at a
+    time.
+    """
     if any(x.ndim != 4 or x.shape[:2] != tensors["q"].shape[:2] for x in tensors.values()):
         raise NotOffered("q, k, v: the code knows no heads, so that there must be as many keys as queries")
     theirs: dict[str, Any] = {names[role]: x.flatten(0, 1) for role, x in tensors.items()}
@@ -296,7 +298,7 @@ def _unmasked(call: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def _mask(mask: Tensor, q: Tensor, k: Tensor, readings: Readings) -> Tensor:
-    """Their mask: expanded to the axes that they read."""
+    """Return their mask: expanded to the axes that they read."""
     b, h, n_q, n_k = *q.shape[:-1], k.shape[-2]
     if mask.dtype != torch.bool:
         raise NotOffered("mask: expected bool")
@@ -313,7 +315,7 @@ def _mask(mask: Tensor, q: Tensor, k: Tensor, readings: Readings) -> Tensor:
 
 
 def _settled(function: Callable[..., Tensor]) -> dict[str, str]:
-    """The mean of all values, where that is what a query gets that sees no key."""
+    """Return the mean of all values, where that is what a query gets that sees no key."""
     if "mask" not in inspect.signature(function).parameters:
         return {}
     for dtype in (torch.float32, torch.float64):

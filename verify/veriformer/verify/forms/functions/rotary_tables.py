@@ -145,7 +145,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
 
 
 def _laid(table: Tensor, axes: str, dtype: torch.dtype) -> Tensor:
-    """A table with the axes that the code reads, in the dtype of the features where it is real."""
+    """Return a table with the axes that the code reads, in the dtype of the features where it is real."""
     table = table if table.is_complex() else table.to(dtype)
     table = table.to(torch.complex64) if table.dtype == torch.complex128 and dtype != torch.float64 else table
     shape = {"[n,d]": (), "[1,n,d]": (0,), "[1,1,n,d]": (0, 0), "[1,n,1,d]": (0, 2), "[n,1,1,d]": (1, 1)}[axes]

@@ -92,7 +92,7 @@ def _as_annotated(candidate: Candidate, name: str, value: Any) -> Any:
 
 
 def _neutral(role: str, classes: int, default: Any) -> Any:
-    """The value of an option by which it does nothing."""
+    """Return the value of an option by which it does nothing."""
     if default is None:
         return None
     return {"temperature": 1.0, "k": classes, "p": 1.0}[role]

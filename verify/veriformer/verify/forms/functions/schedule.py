@@ -60,7 +60,7 @@ _KINDS = frozenset(("type", "method", "mode", "strategy", "style", "kind", "fn",
 
 
 def role_of(name: str) -> str:
-    """The role of an argument by its name, or by the words of it; empty where it has none."""
+    """Return the role of an argument by its name, or by the words of it; empty where it has none."""
     by_name = next((role for role, names in ROLES.items() if name in names), "")
     if by_name:
         return by_name
@@ -141,7 +141,9 @@ _LEFT = "as it is"
 
 
 def _numbers(candidate: Candidate) -> dict[str, Any]:
-    """The numbers that the function depends on, by name: arguments with their defaults, constants that it reads."""
+    """Return the numbers that the function depends on, by name: arguments with their defaults, constants that it
+    reads.
+    """
     code = getattr(candidate.thing, "__code__", None)
     around = getattr(candidate.thing, "__globals__", {})
     read = {name: around[name] for name in (code.co_names if code is not None else ()) if name in around}
@@ -150,7 +152,7 @@ def _numbers(candidate: Candidate) -> dict[str, Any]:
 
 
 def _parts(candidate: Candidate) -> tuple[str, dict[str, str]]:
-    """The name of the step, and by role the name of a parameter, or of a constant that the function reads."""
+    """Return the name of the step, and by role the name of a parameter, or of a constant that the function reads."""
     names = candidate.parameters
     step = next((name for name in STEP if name in names), "")
     numbers = {name.lower(): name for name in _numbers(candidate) if name != step}

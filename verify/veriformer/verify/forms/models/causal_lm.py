@@ -81,7 +81,7 @@ def _takes_vocabulary(candidate: Candidate) -> bool:
 
 
 def _of_builder(candidate: Candidate) -> Candidate:
-    """The candidate itself, or where it is a function that builds models the class of those."""
+    """Return the candidate itself, or where it is a function that builds models the class of those."""
     return as_class(candidate, small_model) if is_builder(candidate) else candidate
 
 
@@ -162,7 +162,7 @@ def _looked_at(candidate: Candidate) -> tuple[Calling, tuple[str, ...], dict[str
 
 
 def _with_writer(candidate: Candidate, how: Calling) -> tuple[Calling, tuple[str, ...]]:
-    """The function that writes texts with the model, where there is one that goes on from tokens."""
+    """Return the function that writes texts with the model, where there is one that goes on from tokens."""
     name = generating(candidate)
     if not name:
         return how, ()
@@ -177,7 +177,7 @@ def _with_writer(candidate: Candidate, how: Calling) -> tuple[Calling, tuple[str
 
 
 def _padded(vocabulary: int) -> list[int]:
-    """The vocabulary, and what it is filled up to where a multiple is held."""
+    """Return the vocabulary, and what it is filled up to where a multiple is held."""
     return [vocabulary, *(-(-vocabulary // multiple) * multiple for multiple in (64, 128, 256, 512))]
 
 
@@ -262,7 +262,7 @@ def _with_logits_of_every_token(model: nn.Module, how: Calling) -> tuple[Calling
 
 
 def _placing(model: nn.Module, how: Calling, position: str) -> Placing | None:
-    """The first way in which positions are given that answers a text in two calls; None without one.
+    """Return the first way in which positions are given that answers a text in two calls; None without one.
 
     A model that may be called without them is, where no cache is asked for.
     """

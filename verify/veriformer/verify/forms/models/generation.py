@@ -23,8 +23,9 @@ _MODELS = ("model", "net", "network", "lm", "gpt", "llm", "transformer", "decode
 
 
 def generating(candidate: Candidate) -> str:
-    """The name of the function beside a class by which its models write texts; empty where they have a method of their
-    own, or there is none that asks for a model, tokens, numbers and the length of its context alone."""
+    """Return the name of the function beside a class by which its models write texts; empty where they have a method of
+    their own, or there is none that asks for a model, tokens, numbers and the length of its context alone.
+    """
     if callable(getattr(candidate.thing, "generate", None)):
         return ""
     found = [name for name, x in candidate.siblings().items() if inspect.isfunction(x) and _writes(name, x)]
@@ -32,8 +33,8 @@ def generating(candidate: Candidate) -> str:
 
 
 def with_generate(candidate: Candidate, name: str, model: nn.Module, length: int) -> nn.Module:
-    """The model itself, with the function of that name beside its class as its method ``generate``; without a name as
-    it is.
+    """Return the model itself, with the function of that name beside its class as its method ``generate``; without a
+    name as it is.
 
     length: of the longest text, where the function demands it.
     """

@@ -44,13 +44,13 @@ def vocabulary_of(how: Calling) -> int:
 
 
 def made_causal(candidate: Candidate) -> dict[str, bool]:
-    """The constructor's own arguments by which a model goes from left to right, turned on where they are off."""
+    """Return the constructor's own arguments by which a model goes from left to right, turned on where they are off."""
     own = candidate.constructor
     return {name: True for name in _CAUSAL if name in own and own[name].default in (False, own[name].empty)}
 
 
 def small_model(candidate: Candidate, seed: int = 0) -> nn.Module:
-    """The model in evaluation mode, its weights drawn by the seed. Raises Unfit where it cannot be built."""
+    """Return the model in evaluation mode, its weights drawn by the seed. Raises Unfit where it cannot be built."""
     sizes, given = dict(SIZES), {**_GIVEN, **made_causal(candidate)}
     if encoded(candidate.parameters):
         pads = [name for name in candidate.constructor if "pad" in name.lower() and "padding_mode" not in name]
@@ -66,7 +66,7 @@ def small_model(candidate: Candidate, seed: int = 0) -> nn.Module:
 
 
 def tokens(n: int = 5, seed: int = 0) -> Tensor:
-    """Two texts of n tokens [2, n], the same for the same seed; none is 0."""
+    """Return two texts of n tokens [2, n], the same for the same seed; none is 0."""
     return torch.randint(1, SIZES["vocabulary"], (2, n), generator=torch.Generator().manual_seed(seed))
 
 

@@ -172,7 +172,9 @@ def _other(
     between: bool = False,
     **given: Any,
 ) -> Tensor:
-    """A block with another activation, whose branches read the same stream, or with the second norm in the stream."""
+    """Return a block with another activation, whose branches read the same stream, or with the second norm in the
+    stream.
+    """
 
     def norm(place: str, x: Tensor) -> Tensor:
         shape = (x.shape[-1],)

@@ -29,7 +29,7 @@ def _match(candidate: Candidate) -> Match | None:
 
 
 def _roles(parts: list[Linear]) -> tuple[list[Linear], Linear | None]:
-    """The maps into the hidden layer, the one by name of the gate first, and the one out of it."""
+    """Return the maps into the hidden layer, the one by name of the gate first, and the one out of it."""
     into, out = around_hidden(parts) or ([], None)
     if out is None or any(part.n_in != out.n_out for part in into):
         return [], None

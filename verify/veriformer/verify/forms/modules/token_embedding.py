@@ -34,7 +34,7 @@ def _match(candidate: Candidate) -> Match | None:
 
 
 def _padding(module: nn.Module) -> int | None:
-    """The row that stands for padding and gets no gradient; others are judged, and it is left out."""
+    """Return the row that stands for padding and gets no gradient; others are judged, and it is left out."""
     found = (getattr(part, "padding_idx", None) for part in module.modules())
     return next((pad for pad in found if isinstance(pad, int)), None)
 

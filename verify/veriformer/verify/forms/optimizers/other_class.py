@@ -27,7 +27,7 @@ def _match(candidate: Candidate) -> Match | None:
 
 
 def _built_from(candidate: Candidate) -> tuple[Any, Parameters, Mapping[str, Any]]:
-    """The class, what its constructor takes, and the options by which an instance was built."""
+    """Return the class, what its constructor takes, and the options by which an instance was built."""
     thing = candidate.thing
     if candidate.is_class and issubclass(thing, torch.optim.Optimizer):
         return thing, candidate.constructor, {}

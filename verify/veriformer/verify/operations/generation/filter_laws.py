@@ -44,7 +44,9 @@ def tied_scores(trial: Trial) -> torch.Tensor:
 
 
 def filtered(trial: Trial, arguments: Arguments, what: str = "the result") -> Observation:
-    """The result, which agrees with the formula and holds every score as it was given or −∞, one of them at least."""
+    """Return the result, which agrees with the formula and holds every score as it was given or −∞, one of them at
+    least.
+    """
     z, outcome = arguments["logits"], trial.call(arguments)
     y, operation = outcome.result, _FILTERS[trial.operation]
     agrees(trial, operation, arguments, outcome, operation.exact(trial, arguments, use_exact_oracle=False))

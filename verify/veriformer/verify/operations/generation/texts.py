@@ -49,7 +49,9 @@ def single_bytes(text: str) -> list[bytes]:
 
 
 def pieces(trial: Trial, arguments: Arguments, kind: type) -> tuple[list[Any], str]:
-    """The pieces that a call gives, and their expression. Raises Violation unless they are a list of this kind."""
+    """Return the pieces that a call gives, and their expression. Raises Violation unless they are a list of this
+    kind.
+    """
     outcome = trial.call(arguments)
     e, value = outcome.name, outcome.value
     right = isinstance(value, list) and all(isinstance(piece, kind) and piece for piece in value)
@@ -59,7 +61,9 @@ def pieces(trial: Trial, arguments: Arguments, kind: type) -> tuple[list[Any], s
 
 
 def merges(trial: Trial, arguments: Arguments) -> tuple[list[tuple[bytes, bytes]], str]:
-    """The merges that training gives, and their expression. Raises Violation unless they are pairs of byte strings."""
+    """Return the merges that training gives, and their expression. Raises Violation unless they are pairs of byte
+    strings.
+    """
     outcome = trial.call(arguments)
     e, value = outcome.name, outcome.value
     listed = f"[tuple(pair) for pair in {e}]"

@@ -78,7 +78,9 @@ def _cuts(text: str) -> Iterator[list[str]]:
 
 
 def _cut(trial: Trial, a: Arguments) -> tuple[float, str]:
-    """The total of the cut that a call gives, and its expression. Raises Violation unless it is a cut of the text."""
+    """Return the total of the cut that a call gives, and its expression. Raises Violation unless it is a cut of the
+    text.
+    """
     found, e = pieces(trial, a, str)
     same(trial, "".join(found), f"''.join({e})", a["text"], "what the pieces join to")
     scored = f"sum({a['log_probs']!r}.get(piece, -inf) for piece in {e})"
@@ -95,7 +97,9 @@ def _contract(trial: Trial) -> None:
 
 
 def _long(trial: Trial) -> Arguments:
-    """A text of any length and a table of any size, with long pieces of the text in it and short ones of no order."""
+    """Return a text of any length and a table of any size, with long pieces of the text in it and short ones of no
+    order.
+    """
     rng, letters = rng_of(trial), "abcd"
     text = "".join(rng.choice(list(letters), trial.draw(extent(1, 1000))))
     table = _table(rng, letters, text, _SPREADS[:-1])

@@ -24,7 +24,7 @@ from veriformer.verify.strategies import choice, extent, seeds, shapes, sizes, v
 
 
 def _keep(a: Mapping[str, Any], shape: tuple[int, ...]) -> Any:
-    """The mask: known to the check, or without doubt."""
+    """Return the mask: known to the check, or without doubt."""
     if "keep" in a:
         return a["keep"]
     return np.zeros(shape, dtype=bool) if a.get("training", True) and a["p"] == 1 else None

@@ -14,7 +14,9 @@ _WIDTHS = (3, 4, 5, 6, 7, 8, 4, 6, 8, 5, 2, 1)
 
 
 def _leading(trial: Trial, d: int) -> tuple[int, ...]:
-    """Any leading axes; or the last as long as the rows, so that both could be taken for them; or no rows at all."""
+    """Return any leading axes; or the last as long as the rows, so that both could be taken for them; or no rows at
+    all.
+    """
     kind = trial.draw(choice("any", "any", "any", "square", "square", "none"))
     if kind == "any":
         return trial.draw(leading_shapes())

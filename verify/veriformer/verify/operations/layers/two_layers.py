@@ -101,7 +101,7 @@ def draw_mlp(trial: Trial) -> Arguments:
 
 
 def ordinary_of(tensors: Tensors) -> Callable[[Trial], Arguments]:
-    """An ordinary call on these tensors."""
+    """Return an ordinary call on these tensors."""
     return lambda trial: tensors(trial, (trial.draw(sizes(1, 3)), 2), 3, 5, 4)
 
 

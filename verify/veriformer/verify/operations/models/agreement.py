@@ -222,7 +222,7 @@ def _verdict(one: str, two: str, bound: float) -> list[str]:
 
 
 def lengthened(body: Callable[[ModelExample], None]) -> Callable[[ModelExample], None]:
-    """The property test, and once more on long texts: some faults begin behind a length."""
+    """Return the property test, and once more on long texts: some faults begin behind a length."""
 
     def both(e: ModelExample) -> None:
         body(e)
@@ -233,5 +233,5 @@ def lengthened(body: Callable[[ModelExample], None]) -> Callable[[ModelExample],
 
 
 def model_property(body: Callable[[ModelExample], None]) -> Callable[[Trial], None]:
-    """A property test of a trial from one of a model example."""
+    """Return a property test of a trial from one of a model example."""
     return lambda trial: body(ModelExample(trial))

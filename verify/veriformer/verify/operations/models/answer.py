@@ -42,7 +42,7 @@ class Answer:
         return found if self.some is None else [found[i] for i in self.some]
 
     def part(self, kept: np.ndarray) -> Answer:
-        """Some of its cells."""
+        """Return some of its cells."""
         some = np.flatnonzero(kept)
         return Answer(self.outcome, [self.cells[i] for i in some], self.noise, some)
 

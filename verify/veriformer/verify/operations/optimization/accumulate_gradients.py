@@ -148,7 +148,7 @@ def _rows(trial: Trial) -> tuple[dict[str, Any], torch.Tensor, np.random.Generat
 
 
 def _split(rows: torch.Tensor, rng: np.random.Generator) -> list[torch.Tensor]:
-    """The rows in parts of any sizes, 0 among them."""
+    """Return the rows in parts of any sizes, 0 among them."""
     cuts = sorted(int(cut) for cut in rng.integers(0, len(rows) + 1, int(rng.integers(0, 5))))
     edges = [0, *cuts, len(rows)]
     return [rows[low:high].clone() for low, high in pairwise(edges)]

@@ -117,7 +117,9 @@ def _small(a: Mapping[str, Any]) -> bool:
 
 
 def _adam(xp: Any, a: Mapping[str, Any], formula: Any, *, decay: float, decoupled: bool) -> list[Any]:
-    """The spec's formula where there is one and ε and the decay are where the contract has them; else its stages."""
+    """Return the spec's formula where there is one and ε and the decay are where the contract has them; else its
+    stages.
+    """
     betas, eps, lr, place = a.get("betas", (0.9, 0.999)), a.get("eps", 1e-8), a["lr"], a.get("eps_place", "outside")
     after = a.get("decay_place") == "after"
 

@@ -63,7 +63,7 @@ BAD_INT = (-1, 1.5, None, True)
 
 
 def refusals_of(good: Arguments, bad: Mapping[str, Sequence[Any]]) -> Callable[[Trial], Iterator[InvalidCall]]:
-    """Each argument with values that the schedule refuses."""
+    """Return each argument with values that the schedule refuses."""
 
     def refusals(trial: Trial) -> Iterator[InvalidCall]:
         for key, options in {"step": (BAD_INT if "max_lr" in good else (0, *BAD_INT)), **bad}.items():
@@ -75,7 +75,7 @@ def refusals_of(good: Arguments, bad: Mapping[str, Sequence[Any]]) -> Callable[[
 
 
 def changes_of(a: Arguments, **others: Any) -> Callable[[Trial], tuple[Arguments, dict[str, Arguments]]]:
-    """A call, and the same with each of these arguments changed."""
+    """Return a call, and the same with each of these arguments changed."""
     return lambda trial: (a, {key: {**a, key: value} for key, value in others.items()})
 
 
@@ -134,7 +134,7 @@ def rising_then_falling(trial: Trial, rates: Observation, reference: Reference, 
 
 
 def first_step_law(operation: OpInfo) -> Callable[[Trial], None]:
-    """The first steps of a warmup, which the target may claim to count from one."""
+    """Return the first steps of a warmup, which the target may claim to count from one."""
 
     def body(trial: Trial) -> None:
         W = trial.draw(sizes(1, 9))

@@ -121,7 +121,7 @@ _CONFIGURATIONS = (
 
 
 def _of(trial: Trial, distances: Any, options: dict[str, Any]) -> tuple[torch.Tensor, str]:
-    """The buckets of keys that far behind the query, once they are tensors of the right form."""
+    """Return the buckets of keys that far behind the query, once they are tensors of the right form."""
     arguments = {"relative_position": -torch.as_tensor(np.asarray(distances)), **options}
     result, _ = judged(trial, T5_RELATIVE_POSITION_BUCKET, arguments)
     return result.value, result.expression

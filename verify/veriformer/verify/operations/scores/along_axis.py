@@ -121,7 +121,9 @@ def long_scores(trial: Trial) -> Arguments:
 
 
 def half_hidden(trial: Trial, z: torch.Tensor, axis: int) -> torch.Tensor:
-    """The scores as they are, or with -inf in the first or the last half of each row that keeps a finite entry."""
+    """Return the scores as they are, or with -inf in the first or the last half of each row that keeps a finite
+    entry.
+    """
     n, part = z.shape[axis], trial.draw(choice(None, "first", "last", "first"))
     if part is None:
         return z

@@ -68,7 +68,7 @@ def _drawn_logits(trial: Trial) -> tuple[np.random.Generator, np.ndarray]:
 
 
 def _ignore_index(trial: Trial, vocabulary: int) -> dict[str, int]:
-    """The default left out, the default given, a class, and numbers that are none."""
+    """Return the default left out, the default given, a class, and numbers that are none."""
     return trial.option("ignore_index", None, IGNORE_INDEX, 0, vocabulary - 1, -1, vocabulary + 3)
 
 

@@ -161,5 +161,5 @@ def _apart(one: torch.Tensor, other: torch.Tensor) -> float:
 
 
 def optimizer_property(body: Callable[[OptimizerExample], None], **options: Any) -> Callable[[Trial], None]:
-    """A property test of a trial from one of an example."""
+    """Return a property test of a trial from one of an example."""
     return lambda trial: body(OptimizerExample(trial, **options))

@@ -167,7 +167,9 @@ def draw_bias(
     axes: tuple[bool, ...] | None,
     kinds: Sequence[str] = KINDS,
 ) -> dict[str, Any]:
-    """A bias of these axes beside what was chosen before, with some entries −∞ where that leaves every query a key."""
+    """Return a bias of these axes beside what was chosen before, with some entries −∞ where that leaves every query a
+    key.
+    """
     if axes is None:
         return {}
     kind = trial.draw(values(kinds))
@@ -179,7 +181,9 @@ def draw_bias(
 
 
 def draw_options(trial: Trial, shape: Shape, kinds: Sequence[str] = KINDS) -> dict[str, Any]:
-    """Every option of a call, each left out or given, so that every query sees a key; kinds are those of the bias."""
+    """Return every option of a call, each left out or given, so that every query sees a key; kinds are those of the
+    bias.
+    """
     chosen = draw_causal(trial, shape)
     chosen |= draw_mask(trial, shape, chosen, trial.draw(broadcastable()))
     chosen |= draw_bias(trial, shape, chosen, trial.draw(broadcastable()), kinds)

@@ -100,7 +100,7 @@ def _mask(trial: Trial) -> None:
 
 
 def _whole(shape: Shape, x: torch.Tensor) -> torch.Tensor:
-    """A mask or bias with every axis full: into no other may causality and the like be written as they stand."""
+    """Return a mask or bias with every axis full: into no other may causality and the like be written as they stand."""
     b, h, _, n_q, n_k, _, _ = shape
     return x.expand(b, h, n_q, n_k).contiguous()
 

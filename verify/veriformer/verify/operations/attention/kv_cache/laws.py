@@ -119,7 +119,7 @@ class Script:
         self.length = 0
 
     def arguments(self, **options: Any) -> dict[str, Any]:
-        """The call."""
+        """Return the call."""
         window = {} if self.window is None else {"window": self.window}
         made = sized(self.trial, self.axes, self.capacity)
         return {**made, **window, **options, "actions": tuple(self.actions), "rows": self.rows}

@@ -67,7 +67,9 @@ def _model(
 def _patient(
     rng: np.random.Generator, start: tuple[int, ...], eos: int, size: int, depth: int, dtype: torch.dtype
 ) -> TabularLM:
-    """The end twice as likely as a text that then goes on for certain, which is worth more only by its length."""
+    """Return the end twice as likely as a text that then goes on for certain, which is worth more only by its
+    length.
+    """
     sure = np.zeros(size)
     sure[rng.choice([i for i in range(size) if i != eos])] = 1.0
     first = sure + 2.0 * (np.arange(size) == eos)
@@ -79,7 +81,9 @@ def _patient(
 def _hasty(
     rng: np.random.Generator, start: tuple[int, ...], eos: int, size: int, depth: int, dtype: torch.dtype
 ) -> TabularLM:
-    """A text that is better by ending soon: under a negative penalty it loses by its length, though not yet by one."""
+    """Return a text that is better by ending soon: under a negative penalty it loses by its length, though not yet by
+    one.
+    """
     other = int(rng.choice([i for i in range(size) if i != eos]))
     rows = {start: _ending(eos, 3.0, other, 4.0, size, dtype), (*start, other): _logs(np.eye(size)[eos], dtype)}
     return TabularLM(rows, _logs(np.ones(size), dtype), dtype)
@@ -96,14 +100,16 @@ def _deep(
 
 
 def _ending(eos: int, end: float, other: int, on: float, size: int, dtype: torch.dtype) -> tuple[float, ...]:
-    """The end or one other token, with these weights."""
+    """Return the end or one other token, with these weights."""
     return _logs(end * np.eye(size)[eos] + on * np.eye(size)[other], dtype)
 
 
 def _late(
     rng: np.random.Generator, start: tuple[int, ...], eos: int, size: int, depth: int, dtype: torch.dtype
 ) -> TabularLM:
-    """The best text begins with the least likely of many continuations: it goes on for certain, the others do not."""
+    """Return the best text begins with the least likely of many continuations: it goes on for certain, the others do
+    not.
+    """
     rare = int(rng.choice([i for i in range(size) if i != eos]))
     first = np.where(np.arange(size) == eos, 0.0, 2.0)
     first[rare] = 1.0
@@ -120,7 +126,7 @@ _PENALTIES: Mapping[Any, tuple[float, ...]] = {"hasty": (-0.5,), "deep": (1.0, 1
 
 
 def _size(weights: object, size: int, depth: int) -> tuple[int, int]:
-    """The tokens that a model needs, and how many of them it generates."""
+    """Return the tokens that a model needs, and how many of them it generates."""
     if weights in ("late", "deep"):
         return (70, 2) if weights == "late" else (2, 7)
     return (max(2, size), max(3, depth)) if isinstance(weights, str) else (size, depth)

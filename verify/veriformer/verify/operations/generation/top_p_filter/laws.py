@@ -46,7 +46,9 @@ def _nucleus(trial: Trial) -> None:
 
 
 def _nuclei(trial: Trial, z: torch.Tensor, p: float) -> list[list[int]]:
-    """The sets that may be kept: of the fewest tokens that reach p by more, or by no less, than rounding explains."""
+    """Return the sets that may be kept: of the fewest tokens that reach p by more, or by no less, than rounding
+    explains.
+    """
     xp = over_float64(trial.dtype_name)
     lifted = lifted_scores(trial, z)
     q = softmax(xp, lifted)

@@ -81,7 +81,7 @@ def _over_all(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 
 
 def _over_all_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
-    """The chain rule for that form: what the experts that were not chosen get is zero only over the reals."""
+    """Return the chain rule for that form: what the experts that were not chosen get is zero only over the reals."""
     if not renormalised(a):
         return {}
     rows, chosen, p, q = _renormalised(xp, a)
@@ -114,7 +114,7 @@ def _renormalised(xp: Any, a: Mapping[str, Any]) -> tuple[Any, Any, Any, Any]:
 
 
 def _answers(xp: Any, a: Mapping[str, Any], rows: Any) -> tuple[Any, Any]:
-    """Every expert's pre-activations and answer to every row, with the biases within the sums."""
+    """Return every expert's pre-activations and answer to every row, with the biases within the sums."""
     z = _folded(xp, xp.broadcast_to(rows, (a["w1"].shape[0], *rows.shape)), a["w1"], a["b1"])
     return z, _folded(xp, hidden_units(xp, z, gated=a["b1"] is None), a["w2"], a["b2"])
 
@@ -175,7 +175,9 @@ exact in bf16."""
 
 
 def _work(s: Mapping[str, int]) -> float:
-    """Every expert's answer to every token, and the weights; 64 products of a matrix cost as much as an entry."""
+    """Return every expert's answer to every token, and the weights; 64 products of a matrix cost as much as an
+    entry.
+    """
     d, h, o = s["d"], s["h"], s["o"]
     return s["experts"] * (s["rows"] * (h + o + (d + o) * h / 64) + (d + o) * h / 4)
 

@@ -52,7 +52,7 @@ def _work(shape: Sequence[int]) -> float:
 def draw_block(
     trial: Trial, *, kinds: Sequence[str] = KINDS, least: int = 1, activations: Sequence[str] = (*SMOOTH, "relu")
 ) -> dict[str, Any]:
-    """A block of small odd sizes, pre or post, not causal and without a mask."""
+    """Return a block of small odd sizes, pre or post, not causal and without a mask."""
 
     def made(s: Mapping[str, int]) -> list[int]:
         return _supported(trial, [s[name] for name in _RANGES])
@@ -103,7 +103,7 @@ def _block(trial: Trial, shape: Sequence[int], kinds: Sequence[str], activations
 
 
 def draw_any(trial: Trial) -> Arguments:
-    """A block, causal or not, with padding or without."""
+    """Return a block, causal or not, with padding or without."""
     return _with_hiding(trial, draw_block(trial))
 
 

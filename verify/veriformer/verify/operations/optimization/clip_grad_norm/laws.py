@@ -150,7 +150,9 @@ def _not_finite(trial: Trial) -> None:
 
 
 def wide(*names: str) -> RunningError:
-    """The coarsest roundoff of dtypes in their widest range, of fp32 at least: what ``total_norm`` of halves has."""
+    """Return the coarsest roundoff of dtypes in their widest range, of fp32 at least: what ``total_norm`` of halves
+    has.
+    """
     f = min((FORMATS[name] for name in names), key=lambda form: form.precision)
     ranges = [FORMATS[name] for name in (*names, "fp32")]
     emin, emax = min(form.emin for form in ranges), max(form.emax for form in ranges)
