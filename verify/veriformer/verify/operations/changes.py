@@ -10,7 +10,7 @@ import torch
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.strategies import Values, values
 
-_MILD = ("integers", "gaussian", "ties", "one-signed", "duplicates", "sparse", "small")
+MILD = ("integers", "gaussian", "ties", "one-signed", "duplicates", "sparse", "small")
 
 
 def perturbed(trial: Trial, x: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
@@ -25,6 +25,6 @@ def perturbed(trial: Trial, x: torch.Tensor, rng: np.random.Generator) -> torch.
 
 def several(trial: Trial, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, torch.Tensor]:
     """Draw tensors of these shapes: the first of one kind, the others of another, each with a seed of its own."""
-    first, others = trial.draw(values(_MILD)), trial.draw(values(_MILD))
+    first, others = trial.draw(values(MILD)), trial.draw(values(MILD))
     kinds = [first, *(Values(others.kind, (others.seed + i) % 2**32) for i in range(1, len(shapes)))]
     return {name: trial.tensor(kind.array(*shape)) for (name, shape), kind in zip(shapes.items(), kinds, strict=True)}

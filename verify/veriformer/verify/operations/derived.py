@@ -47,15 +47,16 @@ def operation(
 ) -> OpInfo:
     """Return the OpInfo of an operation: what is given here, and the rest derived from the record of its call.
 
-    Draws come from the letters where no ``sample`` is given.
+    Draws come from the letters where none are given.
 
     also, also_gradients: forms that are equal to the formula and its gradient over the reals. refuses: calls that are
     refused beyond those that kinds and letters give, from a good one.
     """
     record = OPERATIONS[name]
-    if "sample" not in given:
-        draws = {"sample": draw_call, "sample_large": draw_call, "sample_basic": draw_plain_call}
-        given |= {key: partial(draw, record) for key, draw in {**draws, "sample_accuracy": draw_many}.items()}
+    draw = given.setdefault("sample", partial(draw_call, record))
+    if "sample_basic" not in given:
+        given |= {"sample_basic": partial(draw_plain_call, record), "sample_large": draw}
+        given |= {"sample_accuracy": partial(draw_many, record)}
 
     def good(trial: Trial) -> Arguments:
         return _with_parameters(record, trial, given["sample_basic"](trial))
@@ -71,7 +72,7 @@ def operation(
         derived["argument_perturbations"] = lambda trial: changes_of(record, trial, good(trial))
     if _leads(record):
         inputs = derived.get("inputs", ())
-        derived["batch_slice"] = lambda trial: one_slice(record, trial, given["sample"], inputs)
+        derived["batch_slice"] = lambda trial: one_slice(record, trial, draw, inputs)
     return OpInfo(name=name, **{**derived, **given})
 
 

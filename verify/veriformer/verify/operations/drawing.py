@@ -11,6 +11,7 @@ import torch
 
 from veriformer.spec.operations.call import Choice, Floats, Integers, Number, Operation, letters_of
 from veriformer.verify.judging.trial import Arguments, Trial
+from veriformer.verify.operations.changes import MILD
 from veriformer.verify.strategies import KINDS, Values, choice, leading_shapes, values, widths
 
 _ORDINARY = ("gaussian",)
@@ -23,9 +24,12 @@ def draw_call(record: Operation, trial: Trial) -> Arguments:
     large = trial.sizes({"rows": (1, 4000), **dict.fromkeys(letters, (1, 3000))}, lambda s: _work(record, s))
     if large is None:
         sizes = {letter: trial.draw(widths(5)) for letter in letters}
-        return {**_tensors(record, trial, sizes, trial.draw(leading_shapes()), KINDS), **_options(record, trial)}
-    sizes = {letter: large[letter] for letter in letters}
-    return {**_tensors(record, trial, sizes, trial.axes(large["rows"]), KINDS), **_options(record, trial)}
+        lead = trial.draw(leading_shapes())
+    else:
+        sizes, lead = {letter: large[letter] for letter in letters}, trial.axes(large["rows"])
+    # What a network sums up leaves values of very different sizes nothing to say.
+    kinds = MILD if any(isinstance(one, Floats) and one.sized_by_others for one in record.tensors.values()) else KINDS
+    return {**_tensors(record, trial, sizes, lead, kinds, parameters=True), **_options(record, trial)}
 
 
 def draw_plain_call(record: Operation, trial: Trial) -> Arguments:
@@ -57,13 +61,22 @@ def _work(record: Operation, s: Mapping[str, int]) -> float:
 
 
 def _tensors(
-    record: Operation, trial: Trial, sizes: Mapping[str, int], lead: tuple[int, ...], kinds: Sequence[str]
+    record: Operation,
+    trial: Trial,
+    sizes: Mapping[str, int],
+    lead: tuple[int, ...],
+    kinds: Sequence[str],
+    *,
+    parameters: bool = False,
 ) -> dict[str, Any]:
-    """Draw the tensors of a call, the first of one kind and the others of another, each with a seed of its own."""
+    """Draw the tensors of a call, the first of one kind and the others of another, each with a seed of its own.
+
+    parameters: whether those that may be left out are given now and then.
+    """
     first, others = trial.draw(values(tuple(kinds))), trial.draw(values(tuple(kinds)))
     found: dict[str, Any] = {}
     for i, (name, one) in enumerate(record.tensors.items()):
-        if not one.required and (not one.learned or kinds is not KINDS or trial.draw(choice(False, True, True, True))):
+        if not one.required and not (parameters and one.learned and trial.draw(choice(True, False, True, True))):
             continue
         kind = Values(others.kind, (others.seed + i) % 2**32) if i else first
         own = [math.prod(sizes[letter] for letter in factors) for factors in letters_of(one.axes)]

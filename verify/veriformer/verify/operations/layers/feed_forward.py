@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from veriformer.spec.operations import OPERATIONS
 from veriformer.verify.judging.arguments import array
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees, gradients_agree
@@ -14,15 +15,13 @@ from veriformer.verify.laws.equality import constant
 from veriformer.verify.laws.family import check
 from veriformer.verify.laws.gradients import draw_cotangent
 from veriformer.verify.operations.derived import operation
+from veriformer.verify.operations.drawing import draw_call
 from veriformer.verify.operations.layers.two_layer_laws import laws_of_two_layers
 from veriformer.verify.operations.layers.two_layers import (
     WEIGHTS,
     bias_in_the_sum,
     bias_in_the_sum_vjp,
-    bulk_of,
-    draw_mlp,
     network,
-    ordinary_of,
     work,
 )
 from veriformer.verify.scripts.script import Seed
@@ -33,17 +32,15 @@ def draw_feed_forward(trial: Trial) -> Arguments:
     """Draw a call, with a probability of dropout, which has no effect without training."""
     off = trial.option("dropout_p", 0.4, None, 0.0, 0.9)
     quiet = trial.option("training", None, *((True, False) if off.get("dropout_p") == 0.0 else (False,)))
-    return {**draw_mlp(trial), **off, **quiet, **trial.option("generator", None, Seed(trial.draw(seeds())))}
+    call = draw_call(OPERATIONS["feed_forward"], trial)
+    return {**call, **off, **quiet, **trial.option("generator", None, Seed(trial.draw(seeds())))}
 
 
 FEED_FORWARD = operation(
     "feed_forward",
     sample=draw_feed_forward,
-    sample_basic=ordinary_of(network),
     also=(bias_in_the_sum("gelu"),),
     also_gradients=(bias_in_the_sum_vjp("gelu"),),
-    sample_accuracy=bulk_of(network),
-    sample_large=draw_feed_forward,
     use_exact_oracle=False,
     structural_dtypes=("fp32", "bf16"),
 )

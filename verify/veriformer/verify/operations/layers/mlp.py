@@ -19,19 +19,14 @@ from veriformer.verify.operations.layers.two_layer_laws import ALGEBRA, laws_of_
 from veriformer.verify.operations.layers.two_layers import (
     bias_in_the_sum,
     bias_in_the_sum_vjp,
-    draw_mlp,
     network,
-    ordinary_of,
 )
 from veriformer.verify.strategies import choice, sizes
 
 MLP = operation(
     "mlp",
-    sample=draw_mlp,
-    sample_basic=ordinary_of(network),
     also=(bias_in_the_sum("relu"),),
     also_gradients=(bias_in_the_sum_vjp("relu"),),
-    sample_large=draw_mlp,
     use_exact_oracle=False,
     structural_dtypes=("fp32", "bf16"),
 )

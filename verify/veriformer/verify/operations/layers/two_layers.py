@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-import hypothesis.strategies as st
 import numpy as np
 import torch
 
@@ -13,9 +12,8 @@ from veriformer.spec.layers.activations import activate, activate_vjp
 from veriformer.spec.layers.dropout import dropout, dropout_vjp
 from veriformer.spec.layers.linear import linear_vjp
 from veriformer.verify.judging.op_info import Formula, Vjp
-from veriformer.verify.judging.trial import Arguments, Trial
+from veriformer.verify.judging.trial import Trial
 from veriformer.verify.operations.changes import several
-from veriformer.verify.strategies import choice, leading_shapes, option, sizes
 
 WEIGHTS = ("w1", "b1", "w2", "b2")
 
@@ -66,52 +64,7 @@ def gated(trial: Trial, lead: tuple[int, ...], d: int, f: int, o: int) -> dict[s
     return several(trial, {"x": (*lead, d), "w_gate": (d, f), "w_up": (d, f), "w_down": (f, o)})
 
 
-Tensors = Callable[[Trial, tuple[int, ...], int, int, int], dict[str, torch.Tensor]]
-
-
-WIDTHS = ((3, 5, 2), (2, 3, 4), (4, 1, 3), (1, 4, 1), (3, 2, 5), (1, 1, 2), (5, 4, 1), (2, 2, 2), (4, 6, 3))
-"""Widths of input, hidden layer and output: seldom equal, each of them the largest and the smallest somewhere."""
-
-
-def _activation(*default: str | None) -> st.SearchStrategy[dict[str, Any]]:
-    return option("activation", *default, "relu", "sigmoid", "tanh", "gelu")
-
-
-RANGES: dict[str, tuple[int, int]] = {"rows": (1, 3000), "d": (1, 2000), "f": (1, 2000), "o": (1, 2000)}
-"""Smallest and largest number of rows, and width of input, hidden layer and output."""
-
-
 def work(s: Mapping[str, int]) -> float:
     """Return the number of hidden features; 64 products count as one, and so do 4 other features or weights."""
     d, f, o = s["d"], s["f"], s["o"]
     return s["rows"] * (f + (d + o) / 4 + (d + o) * f / 64) + (d + o) * f / 4
-
-
-def draw_widths(trial: Trial) -> tuple[tuple[int, ...], int, int, int]:
-    """Draw the leading shape of the rows, and the widths of input, hidden layer and output: small most often."""
-    large = trial.sizes(RANGES, work, (("d", "o"),))
-    if large is not None:
-        return trial.axes(large["rows"]), large["d"], large["f"], large["o"]
-    return trial.draw(leading_shapes(2, 3)), *trial.draw(choice(*WIDTHS))
-
-
-def draw_mlp(trial: Trial) -> Arguments:
-    """Draw rows of any leading shape through any activation."""
-    return {**network(trial, *draw_widths(trial)), **trial.supported(trial.draw(_activation(None)))}
-
-
-def ordinary_of(tensors: Tensors) -> Callable[[Trial], Arguments]:
-    """Return an ordinary call on these tensors."""
-    return lambda trial: tensors(trial, (trial.draw(sizes(1, 3)), 2), 3, 5, 4)
-
-
-def bulk_of(tensors: Tensors) -> Callable[[Trial], Arguments]:
-    """Many rows, whose sums show how they were taken."""
-
-    def bulk(trial: Trial) -> Arguments:
-        trial.only_large(0.5)
-        large = trial.sizes({"rows": (12, 100), "d": (8, 300), "f": (8, 300), "o": (8, 300)}, work)
-        assert large is not None
-        return tensors(trial, (large["rows"],), large["d"], large["f"], large["o"])
-
-    return bulk
