@@ -41,13 +41,6 @@ def test_visible_pairs_of_a_rectangle():
         assert costs.evaluate(costs.causal_pairs(), n_q=n_q, n_k=n_k) == causal_mask(n_q, n_k).sum()
 
 
-def test_bytes_count_arguments_and_results():
-    b, h, g, n_q, n_k, d_k, d_v, w = (SIZES[name] for name in ("B", "H", "G", "n_q", "n_k", "d_k", "d_v", "w"))
-    elements = b * h * n_q * d_k + b * g * n_k * d_k + b * g * n_k * d_v + b * h * n_q * d_v
-    assert costs.evaluate(costs.attention_bytes(), **SIZES) == w * elements
-    assert costs.evaluate(costs.kv_cache_bytes(), **SIZES) == w * (b * g * n_k * (d_k + d_v))
-
-
 def test_memory_of_the_printed_form_is_quadratic_and_of_blocks_linear():
     n_q, n_k = costs.symbol("n_q"), costs.symbol("n_k")
     assert sp.degree(costs.reference_attention_peak().subs(n_k, n_q), n_q) == 2

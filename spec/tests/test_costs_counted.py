@@ -280,6 +280,7 @@ ARRAYS = {
         *("w B n_q H d_k", "w B n_k G d_k", "w B n_k G d_v", "w B n_q H d_v"),
         *["w B H n_q n_k"] * 2,
     ],
+    weights.score_entries: ["B H n_q n_k"],
     costs_layers.NETWORK["peak extra bytes"]: ["w N f"] * 2,
     costs_layers.GATED["peak extra bytes"]: ["w N f"] * 3,
     costs_layers.EXPERTS["peak extra bytes"]: ["w N E", *["w N k f"] * 2],

@@ -5,8 +5,9 @@ from itertools import product
 import numpy as np
 import pytest
 
+from tests.values import EXACT, XP, floats
 from veriformer.spec import costs
-from veriformer.spec.arithmetic import FORMATS, Exact, Float, RunningError
+from veriformer.spec.arithmetic import FORMATS, Float, RunningError
 from veriformer.spec.attention.attention import attention
 from veriformer.spec.efficient import costs_cache
 from veriformer.spec.efficient.cached_attention import cached_attention, cached_attention_vjp, decoded, splits
@@ -20,17 +21,9 @@ from veriformer.spec.efficient.linear_attention import (
     linear_step,
 )
 from veriformer.spec.efficient.linear_recurrence import linear_flops, state_bytes
-from veriformer.spec.proofs.tower_arithmetic import entries
 from veriformer.spec.registry import select
 
-XP = Float()
-# Two computations with 300 bits agree when they are rounded to fp64.
-EXACT = Exact(300)
 C = EXACT.context
-
-
-def floats(x):
-    return np.array([float(e) for e in entries(x)]).reshape(np.shape(getattr(x, "value", x)))
 
 
 def drawn(*shapes, seed=0, xp=EXACT):

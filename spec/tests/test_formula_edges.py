@@ -5,7 +5,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from veriformer.spec.arithmetic import FORMATS, Exact, Float, RunningError
+from tests.values import EXACT, XP, floats
+from veriformer.spec.arithmetic import FORMATS, Exact, RunningError
 from veriformer.spec.arithmetic.exact_inputs import exactly_equal, unbroadcast
 from veriformer.spec.attention.attention import attention, attention_vjp
 from veriformer.spec.attention.causal_mask import causal_mask, masked_softmax, visible
@@ -18,9 +19,6 @@ from veriformer.spec.scores.logsumexp import logsumexp, logsumexp_vjp
 from veriformer.spec.scores.perplexity import perplexity, perplexity_vjp
 from veriformer.spec.scores.softmax import softmax
 
-XP = Float()
-# Two computations with 300 bits agree when they are rounded to fp64.
-EXACT = Exact(300)
 EVERY = {
     "float": XP,
     "exact": Exact(),
@@ -29,10 +27,6 @@ EVERY = {
 }
 every_arithmetic = pytest.mark.parametrize("xp", EVERY.values(), ids=EVERY)
 RNG = np.random.default_rng(0)
-
-
-def floats(x):
-    return np.asarray(x.value, dtype=np.float64)
 
 
 def inputs(xp=XP, b=2, h=4, groups=2, n_q=3, n_k=5, d_k=3, d_v=2):

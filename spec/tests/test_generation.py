@@ -7,43 +7,18 @@ from itertools import product
 import numpy as np
 import pytest
 
-from veriformer.spec import costs
-from veriformer.spec.arithmetic import FORMATS, Exact, Float, RunningError
+from tests.values import EXACT, XP, floats
+from veriformer.spec.arithmetic import FORMATS, RunningError
 from veriformer.spec.generation.beam_search import beam_search
-from veriformer.spec.generation.costs_generation import temperature_costs
 from veriformer.spec.generation.expected_calibration_error import expected_calibration_error
 from veriformer.spec.generation.greedy import greedy
 from veriformer.spec.generation.temperature_scale import temperature_scale, temperature_scale_vjp
 from veriformer.spec.generation.top_k_filter import top_k_filter
 from veriformer.spec.generation.top_p_filter import mass_before, top_p_filter
-from veriformer.spec.proofs.tower_arithmetic import entries
 from veriformer.spec.registry import select
 from veriformer.spec.scores.softmax import softmax
 
-XP = Float()
-# Two computations with 300 bits agree when they are rounded to fp64.
-EXACT = Exact(300)
 C = EXACT.context
-
-
-def floats(x):
-    return np.array([float(e) for e in entries(x)]).reshape(np.shape(getattr(x, "value", x)))
-
-
-class Counting(Float):
-    """Float64 that counts the entries of what it computes with."""
-
-    count = 0
-
-    def apply(self, operation, /, *operands, **options):
-        self.count += max(np.size(getattr(x, "value", x)) for x in operands)
-        return super().apply(operation, *operands, **options)
-
-
-def test_operations_by_counting():
-    xp = Counting()
-    temperature_scale(xp, xp.asarray(np.ones((4, 5))), 2.0)
-    assert xp.count == costs.evaluate(temperature_costs()["other operations"](), N=4, d=5)
 
 
 def calibration_route(a):

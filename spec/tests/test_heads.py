@@ -1,20 +1,12 @@
-"""Multi-head attention at its edges, what its bounds tell apart, and its costs by counting."""
-
-from itertools import product
+"""Multi-head attention at its edges, what its bounds tell apart, and the growth of its costs."""
 
 import numpy as np
 
+from tests.values import XP, floats
 from veriformer.spec import costs
 from veriformer.spec.arithmetic import FORMATS, Float, RunningError
 from veriformer.spec.heads.multi_head_attention import concat, multi_head_attention, split
 from veriformer.spec.heads.weights import COSTS
-from veriformer.spec.proofs.tower_arithmetic import entries
-
-XP = Float()
-
-
-def floats(x):
-    return np.array([float(e) for e in entries(x)]).reshape(np.shape(getattr(x, "value", x)))
 
 
 def inputs(heads=4, groups=2, n_q=3, n_k=None, d=5, d_k=2, d_v=3, d_out=4, d_c=6, batch=2):
@@ -71,33 +63,6 @@ def test_bounds_hold_and_tell_heads_apart():
     swapped = {**arrays, "w_q": np.roll(arrays["w_q"], 2, axis=1)}
     assert (abs(run(swapped, **options) - exact) > bound).any()
     assert (abs(run(arrays, num_heads=2, num_kv_heads=1) - exact) > bound).any()
-
-
-SIZES = {"B": 2, "H": 4, "G": 2, "n_q": 3, "n_k": 5, "d": 6, "d_k": 7, "d_v": 11}
-
-
-def products(*matrices):
-    """Two operations for every term of every entry of every matrix product (rows, inner, columns)."""
-    return sum(2 for rows, inner, columns in matrices for _ in product(range(rows), range(inner), range(columns)))
-
-
-def test_costs_by_counting():
-    b, h, g, n_q, n_k, d, d_k, d_v = SIZES.values()
-    shapes = ((d, h * d_k), (d, g * d_k), (d, g * d_v), (h * d_v, d))
-    assert costs.evaluate(COSTS["parameters"](), **SIZES) == sum(np.zeros(shape).size for shape in shapes)
-    rows = (n_q, n_k, n_k, n_q)
-    projections = [(n, *shape) for n, shape in zip(rows, shapes, strict=True)]
-    attention = [(n_q, d_k, n_k), (n_q, n_k, d_v)] * h
-    assert costs.evaluate(COSTS["FLOPs"](), **SIZES) == b * products(*projections, *attention)
-    backward = [(n, w[1], w[0]) for n, w in zip(rows, shapes, strict=True)]
-    backward += [(w[0], n, w[1]) for n, w in zip(rows, shapes, strict=True)]
-    backward += [(n_k, n_q, d_v), (n_q, d_v, n_k), (n_q, n_k, d_k), (n_k, n_q, d_k)] * h
-    assert costs.evaluate(COSTS["backward FLOPs"](), **SIZES) == b * products(*backward)
-    assert costs.evaluate(COSTS["scores, if written out"](), **SIZES) == b * h * n_q * n_k
-    moved = [(b, n_q, d), (b, n_k, d), *shapes, (b, n_q, d)]
-    assert costs.evaluate(COSTS["bytes at least"](), **SIZES, w=4) == sum(4 * np.zeros(shape).size for shape in moved)
-    kept = [(h, n_q, d_k), (g, n_k, d_k), (g, n_k, d_v), (h, n_q, n_k), (h, n_q, n_k), (h, n_q, d_v)]
-    assert costs.evaluate(COSTS["peak extra bytes"](), **SIZES, w=4) == sum(4 * b * np.zeros(s).size for s in kept)
 
 
 def test_attention_outgrows_the_projections_at_twice_the_width():

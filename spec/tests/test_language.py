@@ -1,25 +1,16 @@
-"""Losses, embeddings and heads at their edges, and their costs."""
+"""Losses, embeddings and heads at their edges."""
 
 import numpy as np
 
-from veriformer.spec import costs
-from veriformer.spec.arithmetic import FORMATS, Exact, Float, RunningError
-from veriformer.spec.language.costs_language import language_costs
+from tests.values import EXACT, XP, floats
+from veriformer.spec.arithmetic import FORMATS, RunningError
 from veriformer.spec.language.lm_head import lm_head, lm_head_vjp
 from veriformer.spec.language.masked_lm_loss import masked_lm_loss, masked_lm_loss_vjp
 from veriformer.spec.language.next_token_loss import next_token_loss
 from veriformer.spec.language.token_embedding import token_embedding, token_embedding_vjp
-from veriformer.spec.proofs.tower_arithmetic import entries
 from veriformer.spec.scores.cross_entropy import cross_entropy
 
-XP = Float()
-# Two computations with 300 bits agree when they are rounded to fp64.
-EXACT = Exact(300)
 RNG = np.random.default_rng(0)
-
-
-def floats(x):
-    return np.array([float(e) for e in entries(x)]).reshape(np.shape(getattr(x, "value", x)))
 
 
 def same(ours, theirs):
@@ -66,13 +57,3 @@ def test_an_empty_text_is_certain():
         0,
         0,
     ]
-
-
-def test_a_head_multiplies_and_a_lookup_does_not():
-    sizes = {"N": 3, "d": 4, "V": 5, "w": 2}
-    head, lookup = (
-        {name: costs.evaluate(cost(), **sizes) for name, cost in language_costs(operation).items()}
-        for operation in ("lm_head", "token_embedding")
-    )
-    assert head == {"FLOPs": 120, "bytes": 2 * (12 + 20 + 15), "parameters": 20}
-    assert lookup == {"FLOPs": 0, "bytes": 2 * 24, "parameters": 20}

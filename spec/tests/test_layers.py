@@ -1,13 +1,12 @@
-"""Layers at their edges, what their bounds tell apart, and their costs by counting."""
+"""Layers at their edges, and what their bounds tell apart."""
 
 import numpy as np
 import pytest
 
-from veriformer.spec import costs
-from veriformer.spec.arithmetic import FORMATS, Exact, Float, RunningError
+from tests.values import EXACT, flat
+from veriformer.spec.arithmetic import FORMATS, Float, RunningError
 from veriformer.spec.arithmetic.constants import pi
 from veriformer.spec.layers.activations import ACTIVATIONS, activate
-from veriformer.spec.layers.costs_layers import EXPERTS, GATED, LAYER, NETWORK
 from veriformer.spec.layers.dropout import dropout
 from veriformer.spec.layers.gelu import gelu
 from veriformer.spec.layers.mixture_of_experts import mixture_of_experts, route
@@ -15,19 +14,12 @@ from veriformer.spec.layers.mlp import mlp_vjp
 from veriformer.spec.layers.mse_loss import mse_loss
 from veriformer.spec.layers.residual import residual, residual_vjp
 from veriformer.spec.layers.smooth_labels import smooth_labels
-from veriformer.spec.proofs.tower_arithmetic import entries
 from veriformer.spec.registry import equations
 
-# Two computations with 300 bits agree when they are rounded to fp64.
-EXACT = Exact(300)
 C = EXACT.context
 LAYERS = {
     e.slug: e for e in equations() if e.formula and e.steps[0].identity.__module__.startswith("veriformer.spec.layers.")
 }
-
-
-def floats(x):
-    return [float(e) for e in entries(x)]
 
 
 DIFFERENTIABLE = [slug for slug, e in LAYERS.items() if e.vjp is not None]
@@ -44,23 +36,23 @@ def test_pi_is_pi():
 
 def test_a_rank_one_prediction_is_one_sample():
     x, zero = EXACT.asarray([1.0, 2.0, 2.0]), EXACT.asarray([0.0, 0.0, 0.0])
-    assert floats(mse_loss(EXACT, x, zero)) == [9.0]
+    assert flat(mse_loss(EXACT, x, zero)) == [9.0]
     rows = (EXACT.asarray(np.array([[1.0], [2.0], [2.0]])), EXACT.asarray(np.zeros((3, 1))))
-    assert floats(mse_loss(EXACT, *rows)) == [3.0]
+    assert flat(mse_loss(EXACT, *rows)) == [3.0]
 
 
 def test_dropout_at_its_edges():
     xp = Float()
     x = xp.asarray([1.0, -2.0])
-    assert floats(dropout(xp, x, 1.0, keep=np.array([False, False]))) == [0, 0]
-    assert floats(dropout(xp, x, 0.5)) == [1, -2]
-    assert floats(dropout(xp, x, 0.0, keep=np.array([True, True]))) == [1, -2]
-    assert floats(dropout(xp, xp.asarray([np.nan, 3.0]), 0.5, keep=np.array([False, True]))) == [0, 6]
+    assert flat(dropout(xp, x, 1.0, keep=np.array([False, False]))) == [0, 0]
+    assert flat(dropout(xp, x, 0.5)) == [1, -2]
+    assert flat(dropout(xp, x, 0.0, keep=np.array([True, True]))) == [1, -2]
+    assert flat(dropout(xp, xp.asarray([np.nan, 3.0]), 0.5, keep=np.array([False, True]))) == [0, 6]
 
 
 def test_smoothing_at_its_edges():
-    assert floats(smooth_labels(EXACT, np.array([1]), 3, 0.0)) == [0, 1, 0]
-    assert floats(smooth_labels(EXACT, np.array([1]), 4, 1.0)) == [0.25] * 4
+    assert flat(smooth_labels(EXACT, np.array([1]), 3, 0.0)) == [0, 1, 0]
+    assert flat(smooth_labels(EXACT, np.array([1]), 4, 1.0)) == [0.25] * 4
     assert smooth_labels(EXACT, np.zeros((2, 0), dtype=int), 5, 0.5).shape == (2, 0, 5)
     assert smooth_labels(EXACT, np.array(2), 5, 0.5).shape == (5,)
 
@@ -86,15 +78,15 @@ def test_experts_that_are_not_asked_play_no_part():
     (asked,), _ = route(xp, xp.asarray(a["x"]), xp.asarray(a["router"]), 2)
     y = mixture_of_experts(xp, *(xp.asarray(x) for x in a.values()), top_k=2)
     a["b2"][~asked] = 1e6
-    assert floats(mixture_of_experts(xp, *(xp.asarray(x) for x in a.values()), top_k=2)) == floats(y)
+    assert flat(mixture_of_experts(xp, *(xp.asarray(x) for x in a.values()), top_k=2)) == flat(y)
     a["b2"][asked] = 1e6
-    assert floats(mixture_of_experts(xp, *(xp.asarray(x) for x in a.values()), top_k=2)) != floats(y)
+    assert flat(mixture_of_experts(xp, *(xp.asarray(x) for x in a.values()), top_k=2)) != flat(y)
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_activations_far_out(name):
     xp = Float()
-    far = floats(activate(xp, xp.asarray([-700.0, 700.0]), name))
+    far = flat(activate(xp, xp.asarray([-700.0, 700.0]), name))
     assert far[0] == (-1 if name == "tanh" else 0) or 0 < far[0] < 1e-300
     assert far[1] == (1 if name in ("tanh", "sigmoid") else 700)
 
@@ -115,41 +107,17 @@ def test_bounds_hold_and_tell_the_forms_of_gelu_apart():
     x = np.linspace(-6, 6, 101).astype(np.float32).astype(np.float64)
     value, bound = xp.judgeable(gelu(xp, xp.asarray(x)))
     plain = Float(FORMATS["fp32"])
-    assert (abs(floats(gelu(plain, plain.asarray(x))) - value) <= bound).all()
-    other = floats(gelu(plain, plain.asarray(x), approximate="tanh"))
+    assert (abs(flat(gelu(plain, plain.asarray(x))) - value) <= bound).all()
+    other = flat(gelu(plain, plain.asarray(x), approximate="tanh"))
     assert (abs(other - value) > bound).sum() > 50
     assert abs(other - value).max() < 0.000474
-
-
-SIZES = {"N": 5, "d": 3, "f": 7, "o": 2, "E": 4, "k": 2, "w": 4}
-
-
-def products(*matrices):
-    return sum(2 * rows * inner * columns for rows, inner, columns in matrices)
-
-
-def test_costs_by_counting():
-    n, d, f, o, e, k, w = SIZES.values()
-    two, three = [(n, d, f), (n, f, o)], [(n, d, f), (n, d, f), (n, f, o)]
-    weights = {"one": d * f + f, "two": d * f + f + f * o + o, "three": 2 * d * f + f * o}
-    for cost, flops, parameters in (
-        (LAYER, products((n, d, f)), weights["one"]),
-        (NETWORK, products(*two), weights["two"]),
-        (GATED, products(*three), weights["three"]),
-        (EXPERTS, products((n, d, e), *(two * k)), d * e + e * weights["two"]),
-    ):
-        assert costs.evaluate(cost["FLOPs"](), **SIZES) == flops
-        assert costs.evaluate(cost["backward FLOPs"](), **SIZES) == 2 * flops
-        assert costs.evaluate(cost["parameters"](), **SIZES) == parameters
-    assert costs.evaluate(NETWORK["bytes at least"](), **SIZES) == w * (n * d + n * o + weights["two"])
-    assert costs.evaluate(NETWORK["peak extra bytes"](), **SIZES) == w * 2 * n * f
 
 
 @pytest.mark.parametrize("scale", [1.0, 2.0, 0.5, 0.0, -3.0])
 def test_a_branch_is_added_at_every_scale(scale):
     x, fx, g = (EXACT.asarray(np.array(values)) for values in ([1.0, -2.0], [3.0, 0.25], [0.5, 4.0]))
-    assert floats(residual(EXACT, x, fx, scale=scale)) == [1.0 + 3.0 * scale, -2.0 + 0.25 * scale]
-    assert [floats(part) for part in residual_vjp(EXACT, x, fx, g, scale=scale)] == [
+    assert flat(residual(EXACT, x, fx, scale=scale)) == [1.0 + 3.0 * scale, -2.0 + 0.25 * scale]
+    assert [flat(part) for part in residual_vjp(EXACT, x, fx, g, scale=scale)] == [
         [0.5, 4.0],
         [0.5 * scale, 4 * scale],
     ]

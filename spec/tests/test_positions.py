@@ -1,47 +1,24 @@
-"""Encodings, rotations and biases of positions at their edges; encodings, slopes and buckets by a second route."""
+"""Encodings, rotations and biases of positions at their edges; slopes and buckets by a second route."""
 
 from itertools import product
 
 import numpy as np
 import pytest
 
-from veriformer.spec import costs
-from veriformer.spec.arithmetic import FORMATS, Exact, Float, RunningError
+from tests.values import EXACT, XP, floats
+from veriformer.spec.arithmetic import FORMATS, Exact, RunningError
 from veriformer.spec.positions.alibi import alibi_bias, alibi_slopes
-from veriformer.spec.positions.angles import cosines_and_sines, frequencies
-from veriformer.spec.positions.costs_positions import position_costs
-from veriformer.spec.positions.learned import add_positions
-from veriformer.spec.positions.rope import rope
+from veriformer.spec.positions.angles import frequencies
 from veriformer.spec.positions.sinusoidal_encoding import sinusoidal_encoding
 from veriformer.spec.positions.t5_bias import t5_bias, t5_bias_vjp
 from veriformer.spec.positions.t5_relative_position_bucket import edges, t5_relative_position_bucket
 from veriformer.spec.proofs.tower_arithmetic import entries
 
-XP = Float()
-# Two computations with 300 bits agree when they are rounded to fp64.
-EXACT = Exact(300)
 RNG = np.random.default_rng(0)
-
-
-def floats(x):
-    return np.array([float(e) for e in entries(x)]).reshape(np.shape(getattr(x, "value", x)))
 
 
 def same(ours, theirs):
     return floats(ours).tolist() == floats(np.array(theirs, dtype=object)).tolist()
-
-
-def sinusoid(c, p, j, d, base=10000):
-    angle = p / c.power(base, c.mpf(j - j % 2) / d)
-    return c.cos(angle) if j % 2 else c.sin(angle)
-
-
-@pytest.mark.parametrize(
-    ("n", "d", "base"), [(5, 8, 10000.0), (3, 2, 10000.0), (4, 6, 500.0), (1, 4, 2.0), (3, 7, 10.0)]
-)
-def test_sinusoidal_encoding_by_two_routes(n, d, base):
-    table = [[sinusoid(EXACT.context, p, j, d, base) for j in range(d)] for p in range(n)]
-    assert same(sinusoidal_encoding(EXACT, n, d, base=base), table)
 
 
 def test_an_encoding_of_no_positions_is_empty():
@@ -172,33 +149,3 @@ def test_a_bucket_collects_from_its_readers():
     assert readers.shape == (8, 3)
     assert (readers.sum(axis=0) == 16).all()
     assert (readers[0] == 4).all()
-
-
-class Counting(Float):
-    """Float64 that counts the entries of what it computes, but for the frequencies."""
-
-    count = 0
-
-    def apply(self, operation, /, *operands, **options):
-        y = super().apply(operation, *operands, **options)
-        self.count += y.value.size if y.ndim > 1 else 0
-        return y
-
-
-def counted(formula, *arguments):
-    xp = Counting()
-    formula(xp, *(xp.asarray(x) if isinstance(x, np.ndarray) and x.dtype.kind == "f" else x for x in arguments))
-    return xp.count
-
-
-def test_operations_by_counting():
-    def costs_of(operation, **sizes):
-        return costs.evaluate(position_costs(operation)["other operations"](), **sizes)
-
-    x, positions = np.ones((4, 3, 8)), np.arange(3)
-    assert counted(sinusoidal_encoding, 5, 8) == costs_of("sinusoidal", n=5, d=8)
-    tables = counted(lambda xp: cosines_and_sines(xp, positions, 8))
-    assert counted(rope, x, positions) - tables == costs_of("rope", N=12, d=8)
-    assert counted(add_positions, x, np.ones((9, 8)), positions) == costs_of("learned", N=12, n=9, d=8)
-    assert counted(t5_bias, np.ones((8, 3)), 2, 4) == costs_of("t5", N=8, H=3, n_q=2, n_k=4)
-    assert counted(alibi_bias, 3, 2, 4) == costs_of("alibi", H=3, n_q=2, n_k=4)

@@ -3,19 +3,12 @@
 import numpy as np
 import pytest
 
-from veriformer.spec.arithmetic import FORMATS, Exact, Float, RunningError
+from tests.values import EXACT, XP, floats
+from veriformer.spec.arithmetic import FORMATS, Float, RunningError
 from veriformer.spec.positions.angles import cosines_and_sines
 from veriformer.spec.positions.rope import rope
-from veriformer.spec.proofs.tower_arithmetic import entries
 
-XP = Float()
-# Two computations with 300 bits agree when they are rounded to fp64.
-EXACT = Exact(300)
 RNG = np.random.default_rng(0)
-
-
-def floats(x):
-    return np.array([float(e) for e in entries(x)]).reshape(np.shape(getattr(x, "value", x)))
 
 
 def as_rows(y):

@@ -2,19 +2,10 @@
 
 import numpy as np
 
-from veriformer.spec.arithmetic import Exact, Float
-from veriformer.spec.proofs.tower_arithmetic import entries
+from tests.values import EXACT, XP, floats
 from veriformer.spec.vectors.distances import cosine_similarity, euclidean_distance
 from veriformer.spec.vectors.entropy import entropy, kl_divergence
 from veriformer.spec.vectors.inner_products import largest_inner_product
-
-XP = Float()
-# Two computations with 300 bits agree when they are rounded to fp64.
-EXACT = Exact(300)
-
-
-def floats(x):
-    return np.array([float(e) for e in entries(x)]).reshape(np.shape(getattr(x, "value", x)))
 
 
 def test_angles_by_hand():
