@@ -37,14 +37,6 @@ def meta(*shape):
     return torch.empty(shape, device="meta", requires_grad=True)
 
 
-@pytest.mark.parametrize("options", [{}, {"is_causal": True}, {"is_causal": True, "window": 150}], ids=str)
-def test_many_tiles_of_the_size_of_every_day(options):
-    q, k, v, g = (random(1, heads, n, 8, seed=n) for heads, n in ((4, 300), (2, 305), (2, 305), (4, 300)))
-    got = gradients(tiled, q, k, v, g, **options)
-    for name, (exact, bound) in oracle(q, k, v, g, **options).items():
-        judge(got[name], exact, bound)
-
-
 @pytest.mark.parametrize(
     ("options", "n_q", "n_k", "visited"),
     [

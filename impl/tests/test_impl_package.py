@@ -12,45 +12,13 @@ from tests.attention_calls import ATTENTIONS, EVERYWHERE, OPTIONS, gradients, te
 from tests.derived_bounds import random
 from veriformer.impl import BACKENDS
 
-SIGNATURES = {
-    "softmax": "(z, dim=-1)",
-    "logsumexp": "(z, dim=-1)",
-    "cross_entropy": "(logits, target, *, ignore_index=-100, label_smoothing=0.0, reduction='mean')",
-    "perplexity": "(logits, target, *, ignore_index=-100)",
-    "layer_norm": "(x, weight=None, bias=None, *, eps=1e-05)",
-    "rms_norm": "(x, weight=None, *, eps=1e-06)",
-    "clip_grad_norm": "(grads, max_norm)",
-    "causal_mask": "(n_q, n_k, *, window=None)",
-    "attention": "(q, k, v, *, mask=None, bias=None, is_causal=False, window=None, scale=None, softcap=None, "
-    "dropout_p=0.0, training=False, generator=None)",
-    "mse_loss": "(prediction, target)",
-    "mlp": "(x, w1, b1, w2, b2, *, activation='relu')",
-    "residual": "(x, fx, *, scale=1.0)",
-    "gelu": "(x, *, approximate='none')",
-    "silu": "(x)",
-    "feed_forward": "(x, w1, b1, w2, b2, *, activation='gelu', dropout_p=0.0, training=False, generator=None)",
-    "swiglu": "(x, w_gate, w_up, w_down)",
-    "mixture_of_experts": "(x, router, w1, b1, w2, b2, *, top_k=2)",
-    "dropout": "(x, p, *, training=True, generator=None)",
-    "xavier_normal": "(n_in, n_out, *, generator=None)",
-    "token_embedding": "(ids, weight)",
-    "lm_head": "(h, weight)",
-    "sinusoidal_encoding": "(num_positions, d_model, *, base=10000.0)",
-    "rope": "(x, positions, *, base=10000.0, pairing='interleaved', scaling=None)",
-    "alibi_slopes": "(num_heads)",
-    "alibi_bias": "(num_heads, n_q, n_k)",
-    "t5_relative_position_bucket": "(relative_position, *, bidirectional=True, num_buckets=32, max_distance=128)",
-}
+WITHOUT_ERRORS_OF_THEIR_OWN = {"adamw", "masked_lm", "seq2seq_lm"}
+OPERATIONS = {name for name in veriformer.impl.__all__ if inspect.isfunction(getattr(veriformer.impl, name))}
 
 
-@pytest.mark.parametrize("name", SIGNATURES)
-def test_signatures_are_those_of_the_contract(name):
-    function = getattr(veriformer.impl, name)
-    signature = inspect.signature(function)
-    bare = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
-    assert str(inspect.Signature(bare)) == SIGNATURES[name]
-    assert name in veriformer.impl.__all__
-    assert "Raises" in function.__doc__
+@pytest.mark.parametrize("name", sorted(OPERATIONS - WITHOUT_ERRORS_OF_THEIR_OWN))
+def test_operations_say_what_they_raise(name):
+    assert "Raises" in getattr(veriformer.impl, name).__doc__
 
 
 def test_backends_share_one_signature_and_tell_themselves_apart():
