@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 from tests.values import EXACT, flat
 from veriformer.spec.arithmetic import FORMATS, Float, RunningError
@@ -9,7 +10,7 @@ from veriformer.spec.arithmetic.constants import pi
 from veriformer.spec.layers.activations import ACTIVATIONS, activate
 from veriformer.spec.layers.dropout import dropout
 from veriformer.spec.layers.gelu import gelu
-from veriformer.spec.layers.mixture_of_experts import mixture_of_experts, route
+from veriformer.spec.layers.mixture_of_experts import mixture_of_experts, mixture_of_experts_vjp, route
 from veriformer.spec.layers.mlp import mlp_vjp
 from veriformer.spec.layers.mse_loss import mse_loss
 from veriformer.spec.layers.residual import residual, residual_vjp
@@ -60,6 +61,23 @@ def test_smoothing_at_its_edges():
 def experts(rng, n, d, e):
     shapes = {"x": (n, d), "router": (d, e), "w1": (e, d, 2), "b1": (e, 2), "w2": (e, 2, 3), "b2": (e, 3)}
     return {name: rng.normal(size=shape) for name, shape in shapes.items()}
+
+
+def test_a_mixture_and_its_gradients_are_those_of_torch():
+    """Its vector-Jacobian product is proved for small sizes alone."""
+    xp, rng = RunningError(FORMATS["fp64"]), np.random.default_rng(0)
+    shapes = (2, 3, 5), (5, 4), (4, 5, 7), (4, 7), (4, 7, 2), (4, 2)
+    x, router, w1, b1, w2, b2 = xs = [torch.tensor(rng.normal(size=s), requires_grad=True) for s in shapes]
+    scores, best = (x @ router).topk(2, dim=-1)
+    said = [torch.nn.functional.gelu(x @ w1[e] + b1[e]) @ w2[e] + b2[e] for e in range(4)]
+    y = (scores.softmax(-1)[..., None] * torch.stack(said, dim=-2).take_along_dim(best[..., None], dim=-2)).sum(-2)
+    g = torch.tensor(rng.normal(size=y.shape))
+    ours = [xp.asarray(t.detach().numpy()) for t in (*xs, g)]
+    found = mixture_of_experts(xp, *ours[:-1]), *mixture_of_experts_vjp(xp, *ours)
+    for reference, got in zip(found, (y, *torch.autograd.grad(y, xs, g)), strict=True):
+        exact, bound = xp.judgeable(reference)
+        assert (abs(got.detach().numpy() - exact) <= bound).all()
+        assert (abs(exact) > bound).any()
 
 
 def test_ties_go_to_the_lower_expert_and_are_told():
