@@ -26,10 +26,6 @@ def remembered(n_q: int, n_k: int, window: int | None = None) -> Tensor:
     return GOOD.causal_mask(n_q, n_k, window=window)
 
 
-def local_mask(op: Operation, n_q: int, n_k: int, *, window: int | None = None) -> Tensor:
-    return op(n_q, n_q, window=window)[:, :1].expand(n_q, n_k) if n_q and n_k < n_q else op(n_q, n_k, window=window)
-
-
 def flipped_last(x: Tensor | None) -> Tensor | None:
     return None if x is None else x.flip(-1)
 
@@ -121,17 +117,13 @@ def few_heads(op: Operation, *args: Any, **options: Any) -> Tensor:
 
 
 SPECIFIC: dict[str, Fault] = {
-    "causal_mask.equation": changed(torch.logical_not),
-    "causal_mask.sensitivity": without("window"),
     "causal_mask.window": known("KV-01", "causal_mask"),
     "causal_mask.nested": changed(lambda x: x.flip(0)),
     "causal_mask.fresh": lambda op: remembered,
     "causal_mask.alignment": known("MASK-01", "causal_mask"),
-    "attention.sensitivity": without("softcap"),
     "attention.scale": without("scale"),
     "attention.softcap": without("softcap"),
     "attention.grouped_heads": known("GQA-01", "attention"),
-    "attention.widths": changed(lambda x: x / x.shape[-1]),
     "attention.mask": without("mask"),
     "attention.padding": without("mask"),
     "attention.packing": without("mask"),
@@ -156,7 +148,6 @@ SPECIFIC: dict[str, Fault] = {
     "attention.key_shift": by_name(squared_keys),
     "attention.conservation": gradient_of(1, shifted),
     "attention.scale_balance": gradient_of(0, more),
-    "attention.convexity": changed(lambda x: 3.0 * x),
     "attention.linear_in_values": by_name(lambda v, **_: {"v": v + 0.05 * v * v}),
     "attention.empty_row": instead(uniform_when_empty),
     "attention.no_query": changed(lambda x: x[..., :0] if x.numel() == 0 else x),
