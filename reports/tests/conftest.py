@@ -4,51 +4,21 @@ import json
 
 import pytest
 
+from tests import made_results
 from veriformer.spec.requirement import Weight
-from veriformer.verify.results import Counterexample, Result, Results, Status, write
+from veriformer.verify.results import Counterexample, Results, Status, write
 from veriformer.verify.results.finding import Finding
 
 HOSTILE = '<script>alert("x")</script><img src=http://evil.example/x onerror=alert(1)>\'"&|`${{7*7}}'
 
 
 def make_row(requirement="softmax.equation", dtype="fp32", status=Status.PASS, **fields):
-    defaults = {
-        "requirement": requirement,
-        "operation": requirement.partition(".")[0],
-        "equations": ["1"],
-        "dtype": dtype,
-        "device": "cpu",
-        "status": status,
-        "examples": 20,
-        "worst_ratio": 0.25,
-        "vacuous_share": 0.0,
-        "seconds": 0.01,
-    }
-    return Result(**{**defaults, **fields})
+    measured = {"equations": ["1"], "worst_ratio": 0.25, "vacuous_share": 0.0, "seconds": 0.01}
+    return made_results.row(requirement, status, **{"dtype": dtype, "kind": None, **measured, **fields})
 
 
 def make_run(rows=None, target="mine.py", **fields):
-    rows = [make_row()] if rows is None else rows
-    defaults = {
-        "suite": {"version": "0.1.0", "commit": "0123456789ab"},
-        "implementation": {"target": target, "name": "mine", "version": None, "claims": {}},
-        "environment": {
-            "python": "3.13.1",
-            "torch": "2.13.0",
-            "platform": "Linux",
-            "cpu": "a processor",
-            "device": "cpu",
-            "driver": None,
-            "flags": {},
-        },
-        "profile": "quick",
-        "seed": "slug",
-        "started": "2025-01-01T00:00:00+00:00",
-        "duration_s": 1.5,
-        "planned": len(rows),
-        "results": rows,
-    }
-    return Results(**{**defaults, **fields})
+    return made_results.results([make_row()] if rows is None else rows, target, **fields)
 
 
 def make_violation(requirement="softmax.shift", dtype="fp32", status=Status.FAIL, **fields):

@@ -11,40 +11,16 @@ import pytest
 import torch
 from click.testing import CliRunner
 
-from veriformer.verify import cli, results
+from tests.made_results import results, row
+from veriformer.verify import cli
 from veriformer.verify.commands.request import Request
 from veriformer.verify.commands.verification import Limit
 from veriformer.verify.engine import last_failed
 from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.run import run_here
-from veriformer.verify.results import Result, Results, Status
+from veriformer.verify.results import VIOLATIONS, Result, Status
 from veriformer.verify.targets.loading import wrap
-
-
-def row(slug: str, status: Status, dtype: str = "fp32") -> Result:
-    return Result(
-        requirement=slug,
-        operation=slug.partition(".")[0],
-        equations=[],
-        dtype=dtype,
-        device="cpu",
-        status=status,
-    )
-
-
-def found(*rows: Result, target: str = "mine.py") -> Results:
-    return Results(
-        suite={},
-        implementation={"target": target, "name": target, "version": None, "claims": {}},
-        environment={},
-        profile="quick",
-        seed="slug",
-        started="2026-11-20T10:00:00+00:00",
-        duration_s=1.0,
-        planned=len(rows),
-        results=list(rows),
-    )
 
 
 @pytest.fixture(autouse=True)
@@ -54,23 +30,25 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_rows_that_failed_are_remembered_until_they_run_again() -> None:
-    first = found(row("softmax.equation", Status.FAIL), row("silu.equation", Status.CRASH), row("silu.x", Status.PASS))
+    first = results(
+        [row("softmax.equation", Status.FAIL), row("silu.equation", Status.CRASH), row("silu.x", Status.PASS)]
+    )
     last_failed.remember("mine.py", first)
     assert last_failed.known("mine.py") == [("softmax.equation", "fp32"), ("silu.equation", "fp32")]
-    last_failed.remember("mine.py", found(row("silu.equation", Status.PASS), row("gelu.equation", Status.TIMEOUT)))
+    last_failed.remember("mine.py", results([row("silu.equation", Status.PASS), row("gelu.equation", Status.TIMEOUT)]))
     assert last_failed.known("mine.py") == [("softmax.equation", "fp32"), ("gelu.equation", "fp32")]
     assert last_failed.known("other.py") == []
 
 
 def test_known_failures_and_advice_are_none_that_failed() -> None:
-    last_failed.remember("mine.py", found(row("a.b", Status.KNOWN_FAIL), row("a.c", Status.ADVICE)))
+    last_failed.remember("mine.py", results([row("a.b", Status.KNOWN_FAIL), row("a.c", Status.ADVICE)]))
     assert last_failed.known("mine.py") == []
 
 
 def test_an_earlier_results_file_is_asked_where_nothing_is_remembered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    earlier = found(row("softmax.equation", Status.FAIL))
+    earlier = results([row("softmax.equation", Status.FAIL)])
     monkeypatch.setattr(last_failed, "read", lambda file: earlier)
     assert last_failed.known("mine.py", tmp_path / "results.json") == [("softmax.equation", "fp32")]
     assert last_failed.known("other.py", tmp_path / "results.json") == []
@@ -100,7 +78,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_the_rows_that_failed_are_selected_and_no_others(asked: Any) -> None:
-    last_failed.remember("mine.py", found(row("softmax.equation", Status.FAIL), row("silu.equation", Status.FAIL)))
+    last_failed.remember("mine.py", results([row("softmax.equation", Status.FAIL), row("silu.equation", Status.FAIL)]))
     request = asked("--lf")
     assert (request.only, request.dtype) == (("softmax.equation", "silu.equation"), ("fp32",))
     assert asked("--last-failed", "--only", "silu").only == ("silu.equation",)
@@ -148,5 +126,5 @@ def test_a_run_ends_at_its_limit_and_begins_nothing_more(tmp_path: Path) -> None
         run_here(plan, plan.within(target), journal, limit.tell)
     assert limit.reason == "stopped after 1 row that failed"
     assert 1 <= len(journal.results()) < len(plan.rows())
-    failing = [result for result in journal.results().values() if result.status in results.VIOLATIONS]
+    failing = [result for result in journal.results().values() if result.status in VIOLATIONS]
     assert len(failing) == 1

@@ -8,11 +8,12 @@ import math
 import pytest
 import torch
 
+from tests.made_results import results, row
 from veriformer.verify import load
 from veriformer.verify.engine.merging import anywhere
 from veriformer.verify.engine.run import store_findings
 from veriformer.verify.recognition.places import place_of, places
-from veriformer.verify.results import Result, Results, Status, json_safe
+from veriformer.verify.results import Results, Status, json_safe
 
 CODE = """import torch
 
@@ -71,17 +72,9 @@ def test_adapters_of_ours_are_no_place():
 
 
 def test_findings_say_where_and_files_are_read_again():
-    row = Result(
-        requirement="softmax.equation", operation="softmax", equations=[], dtype="fp32", device="cpu",
-        status=Status.CRASH, weight="wrong", message="the process ended",
-    )  # fmt: skip
     place = {"file": "mine.py", "line": 7}
-    implementation = {"target": "mine.py", "name": "mine", "version": None, "claims": {}, "where": {"softmax": place}}
-    environment = dict.fromkeys(("python", "torch", "platform"), "") | dict.fromkeys(("cpu", "device", "driver"))
-    found = Results(
-        suite={"version": "0", "commit": None}, implementation=implementation, environment={**environment, "flags": {}},
-        profile="quick", seed="slug", started="", duration_s=0.0, planned=1, results=[row],
-    )  # fmt: skip
+    found = results([row("softmax.equation", Status.CRASH, weight="wrong", message="the process ended")])
+    found.implementation["where"] = {"softmax": place}
     store_findings(found, {})
     assert [finding.where for finding in found.findings] == [place]
     assert Results.from_dict(json_safe(found.to_dict())).findings[0].where == place

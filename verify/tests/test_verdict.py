@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from tests import made_results
 from tests.made_results import finding
 from tests.test_engine import verify
 from veriformer.spec.requirement import Weight
@@ -26,15 +27,11 @@ pytestmark = pytest.mark.usefixtures("warm")
 
 
 def row(requirement: str, status: Status, weight: Weight = Weight.WRONG, dtype: str = "fp32") -> Result:
-    operation = requirement.partition(".")[0]
-    fixed = {"operation": operation, "equations": [], "dtype": dtype, "device": "cpu", "weight": weight.value}
-    return Result(requirement=requirement, status=status, **fixed)  # type: ignore[arg-type]
+    return made_results.row(requirement, status, weight=weight.value, dtype=dtype, kind=None)
 
 
 def run(*rows: Result, **fields: object) -> Results:
-    named = {"profile": "quick", "seed": "slug", "started": "", "duration_s": 0.0, "planned": len(rows)}
-    nothing: dict[str, object] = {"suite": {}, "implementation": {}, "environment": {}}
-    return Results(results=list(rows), **{**nothing, **named, **fields})  # type: ignore[arg-type]
+    return made_results.results(list(rows), **fields)
 
 
 def softmax(z: torch.Tensor, dim: int = -1) -> torch.Tensor:

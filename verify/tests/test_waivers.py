@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.made_results import row as result
 from veriformer.verify import load
 from veriformer.verify.catalogue.selection import checks, select
 from veriformer.verify.engine import waivers
 from veriformer.verify.engine.check_run import reproduces, run_check
 from veriformer.verify.engine.profiles import PROFILES
 from veriformer.verify.judging.row import plan
-from veriformer.verify.results import Result, Status
+from veriformer.verify.results import Status
 
 TODAY = date(2026, 11, 20)
 TABLE = """
@@ -36,17 +37,12 @@ def write(folder: Path, text: str) -> Path:
     return path
 
 
-def result(status: Status, dtype: str = "fp32") -> Result:
-    return Result(
-        requirement="softmax.equation", operation="softmax", equations=[], dtype=dtype, device="cpu", status=status
-    )
-
-
 def test_a_covered_failure_is_known_and_a_covered_pass_unexpected(tmp_path: Path) -> None:
     read = waivers.read(write(tmp_path, TABLE), rows())
-    given = [result(Status.FAIL), result(Status.PASS), result(Status.FAIL, "fp64"), result(Status.BLOCKED)]
+    given = [result("softmax.equation", status) for status in (Status.FAIL, Status.PASS, Status.BLOCKED)]
+    given.append(result("softmax.equation", Status.FAIL, dtype="fp64"))
     found = [waivers.apply(row, read, TODAY).status for row in given]
-    assert found == [Status.KNOWN_FAIL, Status.UNEXPECTED_PASS, Status.FAIL, Status.BLOCKED]
+    assert found == [Status.KNOWN_FAIL, Status.UNEXPECTED_PASS, Status.BLOCKED, Status.FAIL]
 
 
 def test_a_file_may_say_from_which_weight_on_findings_violate(tmp_path: Path) -> None:
@@ -61,7 +57,7 @@ def test_a_file_may_say_from_which_weight_on_findings_violate(tmp_path: Path) ->
 
 def test_a_waiver_past_its_end_covers_nothing_and_says_so(tmp_path: Path) -> None:
     read = waivers.read(write(tmp_path, TABLE), rows())
-    found = waivers.apply(result(Status.FAIL), read, date(2027, 1, 2))
+    found = waivers.apply(result("softmax.equation", Status.FAIL), read, date(2027, 1, 2))
     assert found.status is Status.FAIL
     assert "2027-01-01" in str(found.message)
 
