@@ -5,7 +5,6 @@ Each prints a line: what happened, what was compared, what came of it.
 
 from __future__ import annotations
 
-import json
 import os
 import resource
 import signal
@@ -30,7 +29,6 @@ from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.targets.loading import load
 from veriformer.workers.place import connect
 from veriformer.workers.session import Session
-from veriformer.workers.versions import versions
 
 LAWS = {
     "softmax": ("equation", "gradient", "purity", "layout", "refusal", "batch", "simplex", "shift", "permutation"),
@@ -68,9 +66,7 @@ class Rows:
 
 
 def veriformer(command: str, *words: object, timeout: float = 900) -> subprocess.CompletedProcess[str]:
-    place = {"verify": "cli:verify", "mutants": "commands.mutants:mutants", "merge": "commands.merge:merge"}[command]
-    module, _, name = place.partition(":")
-    code = f"from veriformer.verify.{module} import {name}; {name}()"
+    code = "from veriformer.verify.cli import verify; verify()"
     path = os.pathsep.join([*ROOTS, os.environ.get("PYTHONPATH", "")])
     return subprocess.run(
         [sys.executable, "-c", code, *map(str, words)],
@@ -108,18 +104,6 @@ def single(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, An
     done = veriformer("verify", folder / "wrong.py", *ASKED, "--jobs", 2, "--json", folder / "single.json")
     assert done.returncode == 1, done.stderr
     return folder / "wrong.py", judged(folder / "single.json")
-
-
-def test_sixteen_shards_equal_the_single_run(single: tuple[Path, dict[str, Any]], tmp_path: Path, line: Line) -> None:
-    target, whole = single
-    files = [tmp_path / f"{number}.json" for number in range(1, 17)]
-    for number, file in enumerate(files, 1):
-        done = veriformer("verify", target, *ASKED, "--jobs", 1, "--shard", f"{number}/16", "--json", file)
-        assert done.returncode == 0, done.stderr
-    merged = veriformer("merge", *files, "--json", tmp_path / "whole.json")
-    assert merged.returncode == 1, merged.stderr
-    assert judged(tmp_path / "whole.json") == whole
-    line("16 runs with --shard K/16, merged", f"results.json of one run: {rows(whole)}", "equal")
 
 
 def nothing(there: Processes) -> None:
@@ -167,55 +151,6 @@ def test_four_workers_equal_the_single_run(
 
 def written(journal: Path) -> int:
     return journal.read_text().count('"requirement"')
-
-
-def test_workers_of_other_versions_are_refused_and_the_others_do_it(
-    single: tuple[Path, dict[str, Any]], tmp_path: Path, line: Line
-) -> None:
-    target, whole = single
-    (tmp_path / "other" / "torch-0.0.1.dist-info").mkdir(parents=True)
-    (tmp_path / "other" / "torch-0.0.1.dist-info" / "METADATA").write_text("Name: torch\nVersion: 0.0.1\n")
-    path = os.pathsep.join([str(tmp_path / "other"), *ROOTS])
-    words = ["verify", target, *ASKED, "--json", tmp_path / "there.json", "--scheduler"]
-    with running(tmp_path, workers=0) as there:
-        there.workers(1, PYTHONPATH=path)
-        alone = veriformer(*words, there.address)
-        there.workers(3)
-        with connect(there.address) as client:
-            client.wait_for_workers(4, timeout=180)
-        beside = veriformer(*words, there.address)
-    assert alone.returncode == 2, alone.stderr
-    named = f"has torch 0.0.1, not {versions()['torch']}"
-    said = " ".join((alone.stdout + alone.stderr).split())
-    assert named in said, said
-    line("verify on a worker of another version", "exit status and message", f"2, {named!r}")
-    assert beside.returncode == 1, beside.stderr
-    assert named in " ".join((beside.stdout + beside.stderr).split())
-    assert judged(tmp_path / "there.json") == whole
-    line("the same beside 3 workers of this version", f"results.json of one run: {rows(whole)}", "equal, one refused")
-
-
-def test_members_on_four_workers_and_in_shards_equal_the_single_run(tmp_path: Path, line: Line) -> None:
-    words = ["mutant:ACT-0*", "--json"]
-    parts = [tmp_path / f"{number}.json" for number in range(1, 5)]
-    with running(tmp_path) as there:
-        for name, more in (("here", ["--jobs", 2]), ("there", ["--scheduler", there.scheduler_file])):
-            done = veriformer("mutants", *words, tmp_path / f"{name}.json", *more)
-            assert done.returncode == 0, done.stdout + done.stderr
-    for number, file in enumerate(parts, 1):
-        done = veriformer("mutants", *words, file, "--jobs", 1, "--shard", f"{number}/4")
-        assert done.returncode == 0, done.stdout + done.stderr
-    done = veriformer("merge", *parts, "--json", tmp_path / "merged.json")
-    assert done.returncode == 0, done.stdout + done.stderr
-    documents = [json.loads((tmp_path / f"{name}.json").read_text()) for name in ("here", "there", "merged")]
-    for document in documents:
-        for cell in document["cells"]:
-            del cell["seconds"]
-    compared = f"the matrix of one run: {len(documents[0]['cells'])} cells"
-    assert documents[0] == documents[1]
-    line("mutants on 4 workers", compared, "equal")
-    assert documents[0] == documents[2]
-    line("mutants in 4 shards, merged", compared, "equal")
 
 
 def test_a_target_that_kills_its_worker_in_every_tenth_row(tmp_path: Path, line: Line) -> None:
