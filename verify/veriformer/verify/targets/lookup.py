@@ -13,8 +13,16 @@ from veriformer.spec.suggestion import files_beside, meant, some
 from veriformer.verify import targets
 from veriformer.verify.targets.claim_keys import check_keys
 from veriformer.verify.targets.error import TargetError
-from veriformer.verify.targets.made_names import identifiers, not_an_edit
-from veriformer.verify.targets.module_text import bound, lacks, may_have, mentions, parsed, source_of
+from veriformer.verify.targets.made_names import (
+    bound,
+    identifiers,
+    lacks,
+    may_have,
+    mentions,
+    not_an_edit,
+    parsed,
+    source_of,
+)
 from veriformer.verify.targets.transformers_models import ARCHITECTURES
 
 

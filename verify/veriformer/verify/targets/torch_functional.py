@@ -9,36 +9,52 @@ exponential of its cross entropy, the bottom-right causal mask is a triangle, an
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from veriformer.verify.targets import torch_decisions, torch_heads, torch_layers, torch_training
+from veriformer.verify.targets import torch_heads
 from veriformer.verify.targets.argument_validation import AttentionOptions, with_validation
 from veriformer.verify.targets.seeding import seeded
 
+_COMPOSED = "PyTorch has no function for it: it is composed of several by whoever needs it"
+_NO_TOKENIZER = "PyTorch has no tokenizer"
 CLAIMS = {
-    # The norm is formed and returned in the dtype of the gradients (pytorch/pytorch#194033): of halves it is a half,
-    # where the contract has fp32.
-    "dtypes": {"clip_grad_norm": ["fp64", "fp32"], **torch_training.DTYPES},
+    "dtypes": {
+        # The norm is formed and returned in the dtype of the gradients (pytorch/pytorch#194033): of halves it is a
+        # half, where the contract has fp32.
+        "clip_grad_norm": ["fp64", "fp32"],
+        # The averages have the dtype of the parameters: in fp16 squares overflow, and an ε of 1e-8 is 0.
+        "adam": ["fp64", "fp32", "bf16"],
+        "adamw": ["fp64", "fp32", "bf16"],
+    },
     "conventions": {
         # clip_grad_norm_: clip_coef = max_norm / (total_norm + 1e-6)
         "clip_grad_norm.denominator": "norm+1e-6",
         # CrossEntropyLoss, "mean": a sum over the weights of targets that are not ignored, 0 / 0 without any
         "cross_entropy.no_target": "nan",
-        **torch_training.CONVENTIONS,
+        # SGD: "for the first step the momentum buffer is set to the gradient", which is not damped.
+        "sgd.first_velocity": "gradient",
     },
-    "not_provided": {**torch_decisions.NOT_PROVIDED, **torch_training.NOT_PROVIDED},
+    "not_provided": {
+        "smooth_labels": "PyTorch smooths within cross_entropy only",
+        "temperature_scale": _COMPOSED,
+        "expected_calibration_error": _COMPOSED,
+        "top_k_filter": "torch.topk promises no order among equal entries",
+        "top_p_filter": _COMPOSED,
+        "beam_search": "PyTorch generates no text",
+        "bpe_train": _NO_TOKENIZER,
+        "bpe_encode": _NO_TOKENIZER,
+        "unigram_segment": _NO_TOKENIZER,
+        "warmup": "LinearLR starts at a factor above 0",
+        "warmup_cosine": "CosineAnnealingLR rises again past its end",
+        "noam": "torch.optim.lr_scheduler has no such schedule",
+        "accumulate_gradients": "PyTorch accumulates in p.grad, and leaves the counting to its caller",
+    },
 }
-
-
-def _softmax(z: Tensor, dim: int) -> Tensor:
-    return F.softmax(z, dim)
-
-
-def _logsumexp(z: Tensor, dim: int) -> Tensor:
-    return torch.logsumexp(z, dim)
 
 
 def _cross_entropy(logits: Tensor, target: Tensor, ignore_index: int, label_smoothing: float, reduction: str) -> Tensor:
@@ -53,10 +69,22 @@ def _cross_entropy(logits: Tensor, target: Tensor, ignore_index: int, label_smoo
     return loss.reshape(logits.shape[:-1]) if reduction == "none" else loss
 
 
+def _widened(logits: Tensor) -> Tensor:
+    """Widen halves, as is the custom: PyTorch sums losses in fp16, up to its range (#29429, #61523)."""
+    return logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
+
+
 def _perplexity(logits: Tensor, target: Tensor, ignore_index: int) -> Tensor:
-    """Halves are widened first, as is the custom: PyTorch sums losses in fp16, up to its range (#29429, #61523)."""
-    wide = logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
-    return _cross_entropy(wide, target, ignore_index, 0.0, "mean").exp().to(logits.dtype)
+    return _cross_entropy(_widened(logits), target, ignore_index, 0.0, "mean").exp().to(logits.dtype)
+
+
+def _masked_lm_loss(logits: Tensor, labels: Tensor, *, ignore_index: int) -> Tensor:
+    return _cross_entropy(_widened(logits), labels, ignore_index, 0.0, "mean").to(logits.dtype)
+
+
+def _greedy(logits: Tensor) -> Tensor:
+    """Of several maximal values torch.argmax returns the first, as its documentation says."""
+    return torch.argmax(logits, -1)
 
 
 def _layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
@@ -116,10 +144,46 @@ def _capped_scores(q: Tensor, k: Tensor, o: AttentionOptions, c: float) -> tuple
     return c * torch.tanh(s / c), identity
 
 
+def _mse_loss(prediction: Tensor, target: Tensor) -> Tensor:
+    """PyTorch's mean is over entries, the contract's over vectors."""
+    return F.mse_loss(prediction, target, reduction="none").sum(-1).mean()
+
+
+def _dropout(x: Tensor, p: float, training: bool, generator: torch.Generator | None) -> Tensor:
+    with seeded(generator if training else None):
+        return F.dropout(x, float(p), training)
+
+
+def _xavier_normal(n_in: int, n_out: int, generator: torch.Generator | None) -> Tensor:
+    return torch.nn.init.xavier_normal_(torch.empty(n_in, n_out), generator=generator)
+
+
+def _token_embedding(ids: Tensor, weight: Tensor) -> Tensor:
+    """PyTorch takes ids of 32 and 64 bits."""
+    return F.embedding(ids if ids.dtype in (torch.int32, torch.int64) else ids.long(), weight)
+
+
+def _gradient_descent(params: Sequence[Tensor], lr: float) -> Any:
+    return torch.optim.SGD(params, lr, foreach=True)
+
+
+def _sgd_momentum(params: Sequence[Tensor], lr: float, *, beta: float) -> Any:
+    """``dampening`` is the share of each gradient, but for the first, that is left out."""
+    return torch.optim.SGD(params, lr, momentum=beta, dampening=beta, foreach=True)
+
+
+def _adam(params: Sequence[Tensor], lr: float, **options: Any) -> Any:
+    return torch.optim.Adam(params, lr, foreach=True, **options)
+
+
+def _adamw(params: Sequence[Tensor], lr: float, **options: Any) -> Any:
+    return torch.optim.AdamW(params, lr, foreach=True, **options)
+
+
 TARGET = with_validation(
     CLAIMS,
-    softmax=_softmax,
-    logsumexp=_logsumexp,
+    softmax=F.softmax,
+    logsumexp=torch.logsumexp,
     cross_entropy=_cross_entropy,
     perplexity=_perplexity,
     layer_norm=_layer_norm,
@@ -127,10 +191,20 @@ TARGET = with_validation(
     clip_grad_norm=_clip_grad_norm,
     causal_mask=_causal_mask,
     attention=scaled_dot_product,
-    **torch_decisions.RAW_OPS,
+    masked_lm_loss=_masked_lm_loss,
+    greedy=_greedy,
+    mse_loss=_mse_loss,
+    gelu=F.gelu,
+    silu=F.silu,
+    dropout=_dropout,
+    xavier_normal=_xavier_normal,
+    token_embedding=_token_embedding,
+    lm_head=F.linear,
+    gradient_descent=_gradient_descent,
+    sgd_momentum=_sgd_momentum,
+    adam=_adam,
+    adamw=_adamw,
     **torch_heads.RAW_OPS,
-    **torch_layers.RAW_OPS,
-    **torch_training.RAW_OPS,
 )
 """The implementation; its version is PyTorch's."""
 

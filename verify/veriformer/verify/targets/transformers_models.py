@@ -10,7 +10,8 @@ import importlib
 import importlib.metadata
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -30,7 +31,17 @@ _DECODER = {
     **_TOKENS,
 }
 _GROUPED = {**_DECODER, "num_key_value_heads": 2, "head_dim": 6}
+_WINDOWED = {**_GROUPED, "sliding_window": 4, "query_pre_attn_scalar": 6}
 _ENCODER = {**_DECODER, "type_vocab_size": 2}
+_GPT = {
+    "vocab_size": 37,
+    "n_embd": 24,
+    "n_layer": 2,
+    "n_head": 4,
+    "n_positions": 96,
+    "initializer_range": 0.3,
+    **_TOKENS,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +54,7 @@ class Architecture:
     operation: str
     config: str
     model: str
-    sizes: Mapping[str, Any] = field(default_factory=dict)
+    sizes: Mapping[str, Any]
     unclaimed: bool = False
 
     def build(self) -> SimpleNamespace:
@@ -65,49 +76,30 @@ class Architecture:
         return make
 
 
-def _causal(name: str, sizes: Mapping[str, Any], *, unclaimed: bool = False) -> Architecture:
+_HEADS = {"causal_lm": "ForCausalLM", "masked_lm": "ForMaskedLM", "seq2seq_lm": "ForConditionalGeneration"}
+"""By operation, the end of the name of its class."""
+
+
+def _of(
+    operation: str, name: str, sizes: Mapping[str, Any], *, model: str = "", config: str = "", unclaimed: bool = False
+) -> Architecture:
+    """Return an architecture whose classes are called as most are, unless model or config says otherwise."""
     return Architecture(
-        operation="causal_lm",
-        config=f"{name}Config",
-        model=f"{name}ForCausalLM",
+        operation=operation,
+        config=f"{config or name}Config",
+        model=model or f"{name}{_HEADS[operation]}",
         sizes=sizes,
         unclaimed=unclaimed,
     )
 
 
+_causal, _masked, _seq2seq = (partial(_of, operation) for operation in _HEADS)
+
 ARCHITECTURES: Mapping[str, Architecture] = {
-    "gpt2": Architecture(
-        operation="causal_lm",
-        config="GPT2Config",
-        model="GPT2LMHeadModel",
-        sizes={
-            "vocab_size": 37,
-            "n_embd": 24,
-            "n_layer": 2,
-            "n_head": 4,
-            "n_positions": 96,
-            "initializer_range": 0.3,
-            **_TOKENS,
-        },
-    ),
+    "gpt2": _causal("GPT2", _GPT, model="GPT2LMHeadModel"),
     "gpt_neox": _causal("GPTNeoX", {**_DECODER, "rotary_pct": 0.5, "hidden_size": 32}),
-    "gptj": _causal(
-        "GPTJ",
-        {
-            "vocab_size": 37,
-            "n_embd": 24,
-            "n_layer": 2,
-            "n_head": 4,
-            "n_positions": 96,
-            "rotary_dim": 4,
-            "initializer_range": 0.3,
-            **_TOKENS,
-        },
-    ),
-    "opt": _causal(
-        "OPT",
-        {**_DECODER, "ffn_dim": 40, "word_embed_proj_dim": 24, "init_std": 0.3},
-    ),
+    "gptj": _causal("GPTJ", {**_GPT, "rotary_dim": 4}),
+    "opt": _causal("OPT", {**_DECODER, "ffn_dim": 40, "word_embed_proj_dim": 24, "init_std": 0.3}),
     "bloom": _causal(
         "Bloom",
         {"vocab_size": 37, "hidden_size": 24, "n_layer": 2, "n_head": 3, "initializer_range": 0.3, **_TOKENS},
@@ -118,49 +110,27 @@ ARCHITECTURES: Mapping[str, Architecture] = {
     "mistral": _causal("Mistral", {**_GROUPED, "sliding_window": 4}),
     "mixtral": _causal("Mixtral", {**_GROUPED, "num_local_experts": 4, "num_experts_per_tok": 2}),
     "gemma": _causal("Gemma", _GROUPED),
-    "gemma2": _causal(
-        "Gemma2", {**_GROUPED, "sliding_window": 4, "query_pre_attn_scalar": 6, "attn_logit_softcapping": 2.0}
-    ),
-    "gemma3": Architecture(
-        operation="causal_lm",
-        config="Gemma3TextConfig",
-        model="Gemma3ForCausalLM",
-        sizes={
-            **_GROUPED,
-            "sliding_window": 4,
-            "query_pre_attn_scalar": 6,
-            "layer_types": ["sliding_attention", "full_attention"],
-        },
+    "gemma2": _causal("Gemma2", {**_WINDOWED, "attn_logit_softcapping": 2.0}),
+    "gemma3": _causal(
+        "Gemma3", {**_WINDOWED, "layer_types": ["sliding_attention", "full_attention"]}, config="Gemma3Text"
     ),
     "qwen2": _causal("Qwen2", _GROUPED),
     "qwen3": _causal("Qwen3", _GROUPED),
     "phi": _causal("Phi", {**_DECODER, "hidden_size": 32, "num_key_value_heads": 2}),
     "phi3": _causal("Phi3", _GROUPED),
     "olmo2": _causal("Olmo2", _GROUPED),
-    "bert": Architecture(operation="masked_lm", config="BertConfig", model="BertForMaskedLM", sizes=_ENCODER),
-    "distilbert": Architecture(
-        operation="masked_lm",
-        config="DistilBertConfig",
-        model="DistilBertForMaskedLM",
-        sizes={"vocab_size": 37, "dim": 24, "hidden_dim": 40, "n_layers": 2, "n_heads": 4, "initializer_range": 0.3},
+    "bert": _masked("Bert", _ENCODER),
+    "distilbert": _masked(
+        "DistilBert",
+        {"vocab_size": 37, "dim": 24, "hidden_dim": 40, "n_layers": 2, "n_heads": 4, "initializer_range": 0.3},
     ),
-    "albert": Architecture(
-        operation="masked_lm",
-        config="AlbertConfig",
-        model="AlbertForMaskedLM",
-        sizes={**_ENCODER, "embedding_size": 16},
+    "albert": _masked("Albert", {**_ENCODER, "embedding_size": 16}),
+    "modernbert": _masked(
+        "ModernBert", {**_ENCODER, "local_attention": 6, "global_attn_every_n_layers": 2, "pad_token_id": 0}
     ),
-    "modernbert": Architecture(
-        operation="masked_lm",
-        config="ModernBertConfig",
-        model="ModernBertForMaskedLM",
-        sizes={**_ENCODER, "local_attention": 6, "global_attn_every_n_layers": 2, "pad_token_id": 0},
-    ),
-    "t5": Architecture(
-        operation="seq2seq_lm",
-        config="T5Config",
-        model="T5ForConditionalGeneration",
-        sizes={
+    "t5": _seq2seq(
+        "T5",
+        {
             "vocab_size": 37,
             "d_model": 24,
             "d_kv": 6,
@@ -176,11 +146,9 @@ ARCHITECTURES: Mapping[str, Architecture] = {
         },
         unclaimed=True,
     ),
-    "bart": Architecture(
-        operation="seq2seq_lm",
-        config="BartConfig",
-        model="BartForConditionalGeneration",
-        sizes={
+    "bart": _seq2seq(
+        "Bart",
+        {
             "vocab_size": 37,
             "d_model": 24,
             "encoder_layers": 2,

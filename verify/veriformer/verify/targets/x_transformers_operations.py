@@ -1,33 +1,297 @@
 """x-transformers under the contract's names: its functions and modules, and models of its three kinds.
 
-The arguments are checked first. Attention comes written out, and through PyTorch's kernel (``flash``).
+The arguments are checked first. Attention comes written out, and through PyTorch's kernel (``flash``). A query head h
+of the library reads key head h mod G, the contract's h // (H // G): heads are put into its order and back. Its
+positions are computed in fp32.
 """
 
 from __future__ import annotations
 
-from importlib import metadata
+import math
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module, metadata
 from types import SimpleNamespace
+from typing import Any
 
-from veriformer.verify.targets import (
-    x_transformers_attention,
-    x_transformers_layers,
-    x_transformers_models,
-    x_transformers_positions,
-)
-from veriformer.verify.targets.argument_validation import with_validation
+import torch
+from torch import Tensor, nn
+
+from veriformer.verify.targets import x_transformers_models
+from veriformer.verify.targets.argument_validation import AttentionOptions, with_validation
+from veriformer.verify.targets.seeding import seeded
+
+_attend: Any = import_module("x_transformers.attend")
+_library: Any = import_module("x_transformers.x_transformers")
+_sampling: Any = import_module("x_transformers.autoregressive_wrapper")
+
+_POSITIONS = ("rope", "sinusoidal_encoding", "alibi_slopes", "alibi_bias")
+_WRITTEN_OUT = ("attention", "multi_head_attention")
+"""Operations that are fp32 in every call, and those whose softmax is where it is written out."""
+
+_PYTORCHS = "it calls PyTorch's"
+_NONE = "it has none"
+_WITHIN = "a part of its wrapper's loss or generation, not a function"
+_CACHE = "what it keeps are keys and values that its models return"
+_NOT_PROVIDED = {
+    "softmax": _PYTORCHS,
+    "logsumexp": _PYTORCHS,
+    "cross_entropy": _PYTORCHS,
+    "perplexity": _NONE,
+    "smooth_labels": _NONE,
+    "temperature_scale": _WITHIN,
+    "expected_calibration_error": _NONE,
+    "masked_lm_loss": _WITHIN,
+    "mse_loss": _NONE,
+    "layer_norm": "its LayerNorm has no bias",
+    "rms_norm": "its RMSNorm divides by the norm and has no epsilon under the root",
+    "residual": "its Residual scales the stream, not the branch",
+    "gelu": _PYTORCHS,
+    "silu": _PYTORCHS,
+    "mixture_of_experts": _NONE,
+    "dropout": _PYTORCHS,
+    "xavier_normal": _NONE,
+    "lm_head": _PYTORCHS,
+    **dict.fromkeys(("gradient_descent", "sgd_momentum", "adam", "adamw"), "it has no optimizers"),
+    **dict.fromkeys(("warmup", "warmup_cosine", "noam"), "it has no schedules of rates"),
+    "clip_grad_norm": _NONE,
+    "accumulate_gradients": _NONE,
+    "greedy": _WITHIN,
+    "beam_search": _WITHIN,
+    **dict.fromkeys(("bpe_train", "bpe_encode", "unigram_segment"), "it has no such tokenizer"),
+    "causal_mask": "its windows are made within its module",
+    "linear_attention": _NONE,
+    "kv_cache": _CACHE,
+    "cached_attention": _CACHE,
+    "transformer_block": "its layers come in stacks, and its norms have no biases",
+}
+_CONVENTIONS = {"choice.ties": "unspecified"}  # torch.topk and torch.sort promise no order among equal entries
+
+_ACTIVATIONS: dict[str, nn.Module] = {"relu": nn.ReLU(), "sigmoid": nn.Sigmoid(), "tanh": nn.Tanh(), "gelu": nn.GELU()}
+
+
+def _in_turn(x: Tensor, heads: int, groups: int, axis: int) -> Tensor:
+    """Heads that share keys, one group after another, as heads whose groups take turns; and back with H // G."""
+    shape = *x.shape[:axis], groups, heads // groups, x.shape[axis] // heads, *x.shape[axis + 1 :]
+    return x.reshape(shape).transpose(axis, axis + 1).reshape(x.shape)
+
+
+def _attention(flash: bool, q: Tensor, k: Tensor, v: Tensor, o: AttentionOptions) -> Tensor:
+    """Call Attend. It caps the scores after adding the bias, and its kernel caps nothing.
+
+    Where that matters the capped scores are given as queries, and the identity as keys.
+    """
+    H, G, n_k = q.shape[1], k.shape[1], k.shape[2]
+    bias = None if o.bias is None else o.bias.to(q.dtype).expand(-1, H, -1, n_k)
+    scale, softcap, q = o.scale, o.softcap, _in_turn(q, H, G, 1)
+    see, bias = (None if x is None else _in_turn(x, H, G, 1) if x.shape[1] == H else x for x in (_seen(q, k, o), bias))
+    if softcap is not None and (flash or bias is not None):
+        q, k, scale, softcap = (
+            _capped(q, k, scale, softcap),
+            torch.eye(n_k, dtype=q.dtype).expand(*k.shape[:3], n_k),
+            1.0,
+            None,
+        )
+    attend = _attend.Attend(
+        causal=o.is_causal,
+        scale=scale,
+        dropout=float(o.dropout_p),
+        flash=flash,
+        softclamp_logits=softcap is not None,
+        **({} if softcap is None else {"logit_softclamp_value": float(softcap)}),
+    ).train(o.training)
+    with seeded(o.generator if o.training and o.dropout_p else None):
+        out: Tensor = attend(q, k, v, mask=see, attn_bias=bias)[0]
+    return _in_turn(out, H, H // G, 1)
+
+
+def _seen(q: Tensor, k: Tensor, o: AttentionOptions) -> Tensor | None:
+    """The mask [B, H, n_q, n_k], or 1 for B or H, with the window in it, as its module makes it."""
+    see = None if o.mask is None else o.mask.expand(-1, -1, q.shape[2], k.shape[2])
+    if o.window is None:
+        return see
+    n_q, n_k = q.shape[2], k.shape[2]
+    distance = torch.arange(n_k - n_q, n_k)[:, None] - torch.arange(n_k)
+    near = (distance < o.window).expand(1, 1, n_q, n_k)
+    return near if see is None else see & near
+
+
+def _capped(q: Tensor, k: Tensor, scale: float | None, softcap: float) -> Tensor:
+    scores = (
+        q @ k.repeat(1, q.shape[1] // k.shape[1], 1, 1).mT * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
+    )
+    capped: Tensor = _attend.softclamp(scores, float(softcap))
+    return capped
+
+
+def _multi_head_attention(
+    flash: bool,
+    x: Tensor,
+    w_q: Tensor,
+    w_k: Tensor,
+    w_v: Tensor,
+    w_o: Tensor,
+    *,
+    num_heads: int,
+    num_kv_heads: int | None,
+    context: Tensor | None,
+    attention_mask: Tensor | None,
+    is_causal: bool,
+) -> Tensor:
+    """Call the library's module, which multiplies by transposed weights."""
+    H = int(num_heads)
+    G = H if num_kv_heads is None else int(num_kv_heads)
+    module = _library.Attention(
+        x.shape[-1],
+        dim_head=w_q.shape[1] // H,
+        dim_context=w_k.shape[0],
+        value_dim_head=w_v.shape[1] // G,
+        dim_out=w_o.shape[1],
+        heads=H,
+        kv_heads=G,
+        causal=is_causal,
+        flash=flash,
+        project_out=True,
+    )
+    weights = {
+        "to_q.weight": _in_turn(w_q, H, G, 1).T,
+        "to_k.weight": w_k.T,
+        "to_v.weight": w_v.T,
+        "to_out.weight": _in_turn(w_o, H, G, 0).T,
+    }
+    real = None if attention_mask is None else attention_mask.bool()
+    given = {"mask": real} if context is None else {"context": context, "context_mask": real}
+    out: Tensor = torch.func.functional_call(module, weights, (x,), given)
+    return out
+
+
+def _network(network: nn.Module, x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
+    """A module with these weights; they are where its first and last linear layers have theirs."""
+    first, last = [name.removesuffix(".weight") for name, p in network.named_parameters() if p.ndim == 2]
+    weights = {f"{first}.weight": w1, f"{first}.bias": b1, f"{last}.weight": w2, f"{last}.bias": b2}
+    out: Tensor = torch.func.functional_call(network, weights, (x,))
+    return out
+
+
+def _feed_forward(
+    x: Tensor,
+    w1: Tensor,
+    b1: Tensor,
+    w2: Tensor,
+    b2: Tensor,
+    *,
+    activation: str,
+    dropout_p: float = 0.0,
+    training: bool = False,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    """Without the options of dropout it is the contract's ``mlp``."""
+    network = _library.FeedForward(1, custom_activation=_ACTIVATIONS[activation], dropout=float(dropout_p))
+    with seeded(generator if training else None):
+        return _network(network.train(training), x, w1.T, b1, w2.T, b2)
+
+
+def _swiglu(x: Tensor, w_gate: Tensor, w_up: Tensor, w_down: Tensor) -> Tensor:
+    """Its gated layers have biases: here zeros."""
+    zeros = torch.zeros(2 * w_up.shape[1], dtype=x.dtype), torch.zeros(w_down.shape[1], dtype=x.dtype)
+    network = _library.FeedForward(1, glu=True, swish=True)
+    return _network(network, x, torch.cat([w_up, w_gate], 1).T, zeros[0], w_down.T, zeros[1])
+
+
+def _token_embedding(ids: Tensor, weight: Tensor) -> Tensor:
+    out: Tensor = torch.func.functional_call(_library.TokenEmbedding(1, 1), {"emb.weight": weight}, (ids,))
+    return out
+
+
+def _by_rows(choose: Callable[[Tensor], Tensor], logits: Tensor) -> Tensor:
+    """The library's filters take logits [batch, V]."""
+    return choose(logits.reshape(-1, logits.shape[-1])).reshape(logits.shape)
+
+
+def _top_k_filter(logits: Tensor, k: int) -> Tensor:
+    return _by_rows(partial(_sampling.top_k, k=int(k)), logits)
+
+
+def _top_p_filter(logits: Tensor, p: float) -> Tensor:
+    return _by_rows(partial(_sampling.top_p, thres=float(p)), logits)
+
+
+def _sinusoidal_encoding(num_positions: int, d_model: int, *, base: float) -> Tensor:
+    """Its sines come before its cosines, times a number that is learned: here 1."""
+    module = _library.ScaledSinusoidalEmbedding(int(d_model), theta=float(base))
+    rows = torch.empty(1, int(num_positions), dtype=torch.int64)
+    table: Tensor = torch.func.functional_call(module, {"scale": torch.ones(1)}, (rows,))
+    return table.reshape(-1, 2, d_model // 2).mT.flatten(-2).to(torch.get_default_dtype())
+
+
+def _rope(x: Tensor, positions: Tensor, *, base: float, pairing: str, scaling: tuple[str, float] | None) -> Tensor:
+    """Call the library's embedding, which pairs neighbours; halves are laid side by side first.
+
+    Width 2, for which it divides by zero, takes the first pair of width 4: its frequency is 1 too. Its factor of
+    interpolation is 1 or more; positions are divided by a smaller one.
+    """
+    n, d = x.shape[-2:]
+    kind, s = (None, 1.0) if scaling is None else (scaling[0], float(scaling[1]))
+    options = {"base_rescale_factor": s} if kind == "ntk" else {"interpolation_factor": max(s, 1.0)}
+    embedding = _library.RotaryEmbedding(max(d, 4), base=float(base), **options)
+    t = positions.expand(x.shape[:-1]).reshape(-1, n)
+    angles, scale = embedding(t.float() / s if kind == "linear" and s < 1 else t)
+    rows = x.reshape(-1, 1, n, d)
+    if pairing == "half":
+        rows = rows.reshape(-1, 1, n, 2, d // 2).mT.flatten(-2)
+    out: Tensor = _library.apply_rotary_pos_emb(rows, angles[..., :d], scale)
+    if pairing == "half":
+        out = out.reshape(-1, 1, n, d // 2, 2).mT.flatten(-2)
+    return out.reshape(x.shape)
+
+
+def _alibi_slopes(num_heads: int) -> Tensor:
+    slopes: Tensor = _library.AlibiPositionalBias(int(num_heads)).slopes
+    return slopes.flatten()
+
+
+def _alibi_bias(num_heads: int, n_q: int, n_k: int) -> Tensor:
+    """An axis of no length, which it does not take, is cut from one of length 1."""
+    bias: Tensor = _library.AlibiPositionalBias(int(num_heads))(max(int(n_q), 1), max(int(n_k), 1))
+    return bias[:, :n_q, :n_k]
+
+
+def _t5_relative_position_bucket(
+    relative_position: Tensor, *, bidirectional: bool, num_buckets: int, max_distance: int
+) -> Tensor:
+    bucket: Tensor = _library.RelativePositionBias._relative_position_bucket(
+        relative_position.long(), not bidirectional, num_buckets, max_distance
+    )
+    return bucket
+
+
+_OPERATIONS: dict[str, Any] = {
+    "mlp": _feed_forward,
+    "feed_forward": _feed_forward,
+    "swiglu": _swiglu,
+    "token_embedding": _token_embedding,
+    "top_k_filter": _top_k_filter,
+    "top_p_filter": _top_p_filter,
+    "sinusoidal_encoding": _sinusoidal_encoding,
+    "rope": _rope,
+    "alibi_slopes": _alibi_slopes,
+    "alibi_bias": _alibi_bias,
+    "t5_relative_position_bucket": _t5_relative_position_bucket,
+}
 
 
 def _target(flash: bool, name: str) -> SimpleNamespace:
+    narrow = _POSITIONS if flash else (*_POSITIONS, *_WRITTEN_OUT)
     target = with_validation(
         {
-            "dtypes": {**x_transformers_positions.DTYPES, **x_transformers_attention.dtypes(flash)},
-            "conventions": x_transformers_layers.CONVENTIONS,
-            "not_provided": {**x_transformers_attention.NOT_PROVIDED, **x_transformers_layers.NOT_PROVIDED},
+            "dtypes": {operation: ["fp32", "bf16", "fp16"] for operation in narrow},
+            "conventions": _CONVENTIONS,
+            "not_provided": _NOT_PROVIDED,
         },
-        **x_transformers_attention.raw_ops(flash),
-        **x_transformers_layers.RAW_OPS,
+        attention=partial(_attention, flash),
+        multi_head_attention=partial(_multi_head_attention, flash),
+        **_OPERATIONS,
         **x_transformers_models.RAW_OPS,
-        **x_transformers_positions.RAW_OPS,
     )
     target.__name__, target.__version__ = name, metadata.version("x-transformers")
     return target
