@@ -13,10 +13,10 @@ pytest.importorskip("distributed")
 
 from tests.dask_processes import running
 from veriformer.verify.engine import remote
-from veriformer.verify.engine.campaign import report, store
+from veriformer.verify.engine.campaign import report
 from veriformer.verify.engine.campaign.plan import Campaign, CampaignError, read
 from veriformer.verify.engine.campaign.power import Arm, choose
-from veriformer.verify.engine.campaign.run import Ran, Runs
+from veriformer.verify.engine.campaign.run import Ran, Runs, read_state
 from veriformer.verify.engine.campaign.turn import Turns, database, stored_examples
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.examples import EXAMPLES_PER_SEED
@@ -237,5 +237,5 @@ def test_two_campaigns_on_workers(tmp_path: Path) -> None:
     silu = rows["silu.equation[fp32-cpu]"]
     assert silu["independent"] > silu["this_campaign"] > 0
     assert silu["missed"] < 3.1 / silu["independent"]
-    assert store.read(campaign.store).campaigns == 2
+    assert read_state(campaign.store).campaigns == 2
     assert "may be missed" in report.markdown(second)

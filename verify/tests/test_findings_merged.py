@@ -24,13 +24,12 @@ from veriformer.verify.findings.diagnosis import Diagnosis
 from veriformer.verify.findings.everything import merged
 from veriformer.verify.findings.evidence import Example
 from veriformer.verify.findings.experiments import OnCopies, explained_by
-from veriformer.verify.findings.overflow import overflows, told_once
 from veriformer.verify.findings.parts import put_together, with_sound_part
 from veriformer.verify.findings.plain import plain
+from veriformer.verify.findings.precision import ROUNDED, explain_by_precision, overflows, told_once
 from veriformer.verify.findings.sentence import sentence
 from veriformer.verify.findings.signature import Failing, Signature, signature
 from veriformer.verify.findings.survey import _Watched
-from veriformer.verify.findings.wider import ROUNDED, explain_by_precision
 from veriformer.verify.judging.judge import Reference, RunStatistics, SignedErrors, SquaredError, Violation
 from veriformer.verify.judging.outcome import Observation
 from veriformer.verify.judging.row import CheckRun

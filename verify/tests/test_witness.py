@@ -37,8 +37,8 @@ from veriformer.verify.findings.compositions import (
     TOP_LEFT,
 )
 from veriformer.verify.findings.inquiry import Inquiry
+from veriformer.verify.findings.precision import COARSER
 from veriformer.verify.findings.survey import survey
-from veriformer.verify.findings.wider import COARSER
 from veriformer.verify.findings.witness import STEPWISE
 from veriformer.verify.judging.arithmetic import TorchArithmetic
 from veriformer.verify.judging.row import CheckRun

@@ -11,13 +11,10 @@ from tests.comparison.corpus import PAIRS
 from tests.comparison.test_judgement import given, known
 from veriformer.spec.requirement import Weight
 from veriformer.verify.comparison.case import Case
-from veriformer.verify.comparison.causes import Cause, causes
+from veriformer.verify.comparison.causes import Cause, causes, condition
 from veriformer.verify.comparison.chance import moments
-from veriformer.verify.comparison.condition import condition
-from veriformer.verify.comparison.evidence import Evidence, Observed
-from veriformer.verify.comparison.holding import Objects, Prepared
-from veriformer.verify.comparison.judgement import judge
-from veriformer.verify.comparison.subject import load_subject
+from veriformer.verify.comparison.judgement import Evidence, Observed, judge
+from veriformer.verify.comparison.subject import Objects, Prepared, load_subject
 
 PLAIN = Case(values="gaussian", seed=1)
 

@@ -6,7 +6,7 @@ import pytest
 
 from veriformer.spec.requirement import Weight
 from veriformer.verify.comparison.case import Case
-from veriformer.verify.comparison.condition import condition
+from veriformer.verify.comparison.causes import condition
 
 PLAIN = Case(values="gaussian", drawn=True)
 ALL = [

@@ -8,6 +8,7 @@ u² S_k² / 3 to the variance. For terms of one sign S_k grows like k, for terms
     Σ_k S_k² ≤ (K / 3) S_K²  and  ≈ (K / 2) Σ t_k²,
 
 and the error put in has the variance u² (K / 3) (S_K² + Σ t_k²), where Σ t_k² is the same operation on squares.
+Tables say which kinds of error a kernel commits.
 """
 
 # mypy: allow-untyped-calls
@@ -20,8 +21,176 @@ from typing import Any
 
 import torch
 
-from veriformer.verify.comparison.kernels import OF_ARGUMENT, ON_INTEGERS, TAKEN_APART, WITHOUT_ERROR
 from veriformer.verify.operations.models.noise import Roundoff, inexact
+
+TAKEN_APART = frozenset(
+    [
+        "gelu",
+        "silu",
+        "softplus",
+        "mish",
+        "elu",
+        "log_sigmoid_forward",
+        "glu",
+        "hardswish",
+        "hardsigmoid",
+        "native_layer_norm",
+        "native_group_norm",
+        "native_batch_norm",
+        "_native_batch_norm_legit",
+        "_native_batch_norm_legit_no_training",
+        "_batch_norm_with_update",
+        "_fused_rms_norm",
+        "_softmax",
+        "_log_softmax",
+        "logsumexp",
+        "var",
+        "std",
+        "var_mean",
+        "std_mean",
+        "linalg_vector_norm",
+        "norm",
+        "addcmul",
+        "addcdiv",
+        "lerp",
+        "mse_loss",
+        "smooth_l1_loss",
+        "huber_loss",
+        "binary_cross_entropy",
+        "nll_loss_forward",
+        "_softmax_backward_data",
+        "_log_softmax_backward_data",
+        "gelu_backward",
+        "silu_backward",
+        "elu_backward",
+        "softplus_backward",
+        "tanh_backward",
+        "sigmoid_backward",
+        "mse_loss_backward",
+        "native_layer_norm_backward",
+        "native_group_norm_backward",
+        "native_batch_norm_backward",
+        "_scaled_dot_product_flash_attention_for_cpu",
+    ]
+)
+"""Kernels of several steps, which commit the errors of each."""
+
+OF_ARGUMENT = frozenset(
+    [
+        "exp",
+        "exp2",
+        "expm1",
+        "log",
+        "log2",
+        "log10",
+        "log1p",
+        "sin",
+        "cos",
+        "tan",
+        "tanh",
+        "sigmoid",
+        "erf",
+        "erfc",
+        "erfinv",
+        "pow",
+        "sqrt",
+        "rsqrt",
+        "sinh",
+        "cosh",
+        "asin",
+        "acos",
+        "atan",
+        "atan2",
+        "asinh",
+        "acosh",
+        "atanh",
+        "lgamma",
+        "digamma",
+        "special_erfcx",
+        "polar",
+    ]
+)
+"""Functions whose argument others may have rounded on the way, as 2^(x log₂ e) does for e^x."""
+
+ON_INTEGERS = frozenset(
+    ["add", "sub", "mul", "mm", "bmm", "addmm", "baddbmm", "sum", "convolution", "cumsum", "dot", "mv", "rsub"]
+)
+"""Operations that are exact where all is whole numbers."""
+
+WITHOUT_ERROR = frozenset(
+    [
+        "convert_element_type",
+        "broadcast_in_dim",
+        "masked_select",
+        "nonzero",
+        "index_select",
+        "argmax",
+        "argmin",
+        "amin",
+        "isnan",
+        "isinf",
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "logical_not",
+        "logical_and",
+        "logical_or",
+        "bitwise_not",
+        "where",
+        "any",
+        "all",
+        "var_mean_",
+        "max_pool2d_with_indices",
+        "max_pool2d_with_indices_backward",
+        "max_pool3d_with_indices",
+        "threshold",
+        "threshold_backward",
+        "unbind",
+        "set_",
+        "resize_",
+        "median",
+        "kthvalue",
+        "mode",
+        "unique2",
+        "searchsorted",
+        "bucketize",
+        "one_hot",
+        "isfinite",
+        "view_as_real",
+        "view_as_complex",
+        "complex",
+        "real",
+        "imag",
+        "conj",
+        "_conj",
+        "hardtanh",
+        "hardtanh_backward",
+        "leaky_relu_",
+        "cummax",
+        "cummin",
+        "reflection_pad1d",
+        "reflection_pad2d",
+        "replication_pad2d",
+        "upsample_nearest2d",
+        "upsample_nearest1d",
+        "pixel_shuffle",
+        "new_full",
+        "nan_to_num",
+        "trunc",
+        "fmod",
+        "frexp",
+        "is_pinned",
+        "pin_memory",
+        "_pin_memory",
+        "to",
+        "alias",
+    ]
+)
+"""Operations that move or choose numbers, beside those that are known already."""
+
 
 Args = tuple[Any, ...]
 Terms = Callable[[Args, torch.Tensor], float]

@@ -16,9 +16,8 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
-from veriformer.verify.comparison.drawing import Inputs
+from veriformer.verify.comparison.drawing import WORKING, Inputs
 from veriformer.verify.comparison.subject import seeded, state
-from veriformer.verify.comparison.widening import WORKING
 from veriformer.verify.judging import global_state
 
 _PLAIN = (torch.Tensor, nn.Parameter)

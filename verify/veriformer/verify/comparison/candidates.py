@@ -25,8 +25,7 @@ from torch.utils import _pytree as pytree
 from veriformer.verify.comparison.calling import Called, call
 from veriformer.verify.comparison.chance import moments
 from veriformer.verify.comparison.drawing import Inputs
-from veriformer.verify.comparison.holding import Objects, Prepared
-from veriformer.verify.comparison.subject import CANDIDATE, REFERENCE, load_subject
+from veriformer.verify.comparison.subject import CANDIDATE, REFERENCE, Objects, Prepared, load_subject
 from veriformer.verify.judging import global_state, isolation
 
 _MANY, _MANY_S = 256, 3.0

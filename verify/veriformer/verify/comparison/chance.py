@@ -8,7 +8,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from veriformer.verify.comparison.calling import call
-from veriformer.verify.comparison.holding import Objects, Prepared
+from veriformer.verify.comparison.subject import Objects, Prepared
 from veriformer.verify.judging import students_t
 
 SEEDS = 32

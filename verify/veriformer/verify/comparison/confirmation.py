@@ -8,8 +8,7 @@ from typing import Any
 
 import torch
 
-from veriformer.verify.comparison.evidence import NUMERIC, Evidence, Observed, failing, take
-from veriformer.verify.comparison.judgement import judge
+from veriformer.verify.comparison.judgement import NUMERIC, Evidence, Observed, failing, judge, take
 from veriformer.verify.comparison.references import RUNS
 from veriformer.verify.comparison.session import Ran, Session, read
 from veriformer.verify.operations.models.noise import factor

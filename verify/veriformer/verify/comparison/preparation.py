@@ -1,4 +1,7 @@
-"""In the reference's process: the given arguments, and every widened case that the reference itself takes."""
+"""In the reference's process: the given arguments, and every widened case that the reference itself takes.
+
+Where nothing but the signature of a function is known, shapes and kinds are tried until it takes them.
+"""
 
 from __future__ import annotations
 
@@ -14,21 +17,24 @@ from typing import Any
 import torch
 from torch import nn
 
-from veriformer.verify.comparison import signature
 from veriformer.verify.comparison.calling import call, same
 from veriformer.verify.comparison.case import GIVEN, Case
 from veriformer.verify.comparison.drawing import (
+    CAPS,
+    WORKING,
     Inputs,
+    Sizes,
     as_inputs,
     drawn,
     drawn_weights,
+    halved,
     resized,
+    symbols,
     tensors,
+    widened,
     with_other_number,
 )
-from veriformer.verify.comparison.holding import Objects, Prepared
-from veriformer.verify.comparison.subject import REFERENCE, Subject, load_subject, seeded, state
-from veriformer.verify.comparison.widening import CAPS, WORKING, Sizes, halved, symbols, widened
+from veriformer.verify.comparison.subject import REFERENCE, Objects, Prepared, Subject, load_subject, seeded, state
 from veriformer.verify.targets.error import TargetError
 from veriformer.verify.targets.locating import located
 
@@ -120,7 +126,7 @@ def prepare(job: dict[str, Any]) -> dict[str, Any]:
     """Write every case that the reference takes. Gives their names in order, and what is known of the reference."""
     prep = Preparation(job)
     if prep.get_inputs is None:
-        prep.get_inputs = signature.guessed(prep.subject.thing if not prep.subject.built else None, job["seconds"] / 4)
+        prep.get_inputs = guessed(prep.subject.thing if not prep.subject.built else None, job["seconds"] / 4)
     if job.get("cases"):
         made = [prep.realised(name, Case.from_dict(entry)) for name, entry in job["cases"].items()]
         return {"cases": [one.name for one in made if one and _kept(prep, one)]}
@@ -269,3 +275,69 @@ def _short(key: str) -> str:
     import hashlib
 
     return hashlib.sha1(key.encode(), usedforsecurity=False).hexdigest()[:10]
+
+
+_SHAPES = ((2, 3, 8, 16), (2, 8, 16), (8, 16), (16,), (16, 16), ())
+_WHOLE = frozenset(
+    ["ids", "input_ids", "idx", "index", "indices", "tokens", "target", "targets", "label", "labels", "y_true"]
+)
+_TRUTH = frozenset(["mask", "attn_mask", "attention_mask", "key_padding_mask", "padding_mask"])
+
+
+def guessed(function: Callable[..., Any] | None, seconds: float) -> Callable[[], Any] | None:
+    """A function that draws arguments that this one takes; None where none of those tried was taken."""
+    until = time.monotonic() + seconds
+    for make in _tried(function) if function is not None else ():
+        if time.monotonic() > until:
+            return None
+        try:
+            with torch.random.fork_rng(devices=[]):
+                function(*make())  # type: ignore[misc]
+        except Exception:  # refused: the next
+            continue
+        return make
+    return None
+
+
+def _tried(function: Callable[..., Any]) -> Iterator[Callable[[], Any]]:
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return
+    wanted = [p for p in parameters if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    kinds = [_kind(p) for p in wanted]
+    count = sum(kind == "tensor" for kind in kinds)
+    mixed = itertools.product(_SHAPES, repeat=count) if 1 < count <= 3 else ()
+    for shapes in itertools.chain((((shape,) * count) for shape in _SHAPES), mixed):
+        yield _maker(kinds, tuple(shapes))
+
+
+def _kind(parameter: inspect.Parameter) -> str:
+    said = str(parameter.annotation)
+    if parameter.annotation is int or said == "int":
+        return "int"
+    if parameter.annotation is float or said == "float":
+        return "float"
+    if parameter.annotation is bool or said == "bool":
+        return "bool"
+    return "whole" if parameter.name in _WHOLE else "truth" if parameter.name in _TRUTH else "tensor"
+
+
+def _maker(kinds: list[str], shapes: tuple[tuple[int, ...], ...]) -> Callable[[], Any]:
+    leading = shapes[0] if shapes else _SHAPES[1]
+
+    def make() -> list[Any]:
+        left = iter(shapes)
+        made: list[Any] = []
+        for kind in kinds:
+            if kind == "tensor":
+                made.append(torch.randn(next(left)))
+            elif kind == "whole":
+                made.append(torch.randint(0, max(1, leading[-1] if leading else 1), leading[:-1]))
+            elif kind == "truth":
+                made.append(torch.rand(leading) < 0.7)
+            else:
+                made.append({"int": 2, "float": 0.5, "bool": True}[kind])
+        return made
+
+    return make

@@ -20,8 +20,7 @@ from veriformer.verify.comparison.arithmetic import Arithmetic
 from veriformer.verify.comparison.calling import Record, call
 from veriformer.verify.comparison.chance import moments
 from veriformer.verify.comparison.drawing import Inputs
-from veriformer.verify.comparison.holding import Objects, Prepared
-from veriformer.verify.comparison.subject import REFERENCE, load_subject, state
+from veriformer.verify.comparison.subject import REFERENCE, Objects, Prepared, load_subject, state
 
 RUNS, FEW = 16, 3
 """Perturbed runs of a case, and how many it takes at least."""

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from veriformer.verify.comparison import chance
 from veriformer.verify.comparison.confirmation import confirm, look_closer
-from veriformer.verify.comparison.evidence import Observed, take
-from veriformer.verify.comparison.holding import Prepared
+from veriformer.verify.comparison.judgement import Observed, take
 from veriformer.verify.comparison.session import Session, read
+from veriformer.verify.comparison.subject import Prepared
 from veriformer.verify.operations.models.noise import ERROR_RATE
 from veriformer.verify.targets.error import TargetError
 

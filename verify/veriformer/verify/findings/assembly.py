@@ -20,7 +20,7 @@ from veriformer.verify.findings.causes import Cause
 from veriformer.verify.findings.condition import Condition
 from veriformer.verify.findings.diagnosis import Diagnosis
 from veriformer.verify.findings.evidence import Example
-from veriformer.verify.findings.overflow import WORDS, overflows
+from veriformer.verify.findings.precision import WORDS, overflows
 from veriformer.verify.findings.sentence import PURE, STEADY, WIDER, describe_remedy, sentence, telling
 from veriformer.verify.findings.sharing import first_words
 from veriformer.verify.findings.signature import Failing

@@ -1,13 +1,21 @@
-"""A condition on calls, in the features that a call must have."""
+"""Conditions on calls, in the features that a call must have: the smallest that tell failing from others."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
 
 from veriformer.spec.requirement import Weight
+from veriformer.verify.contract import dtypes
 from veriformer.verify.contract.features import GRADIENTS, feature, weight_of
+from veriformer.verify.findings.evidence import Example
+from veriformer.verify.findings.signature import Failing
 
 _COST = {Weight.WRONG: 6.0, Weight.LEAK: 6.0, Weight.FRAGILE: 7.0}
 """Bits that naming a feature takes: one of about sixty, degenerate ones less likely than others."""
@@ -114,3 +122,125 @@ def of_signs(name: str) -> bool:
 def _clause(name: str) -> str | None:
     found = (pattern.sub(clause, name) for pattern, clause in _CLAUSES if pattern.search(name))
     return next(found, None)
+
+
+BITS = 6.0
+"""Cost in bits of a failure that nothing explains: as much as naming one feature of about sixty."""
+
+MOST = 0.6
+"""Where more of the examples than this fail, what holds is by chance, such as zeros, unless what fails has several
+rows, heads or the like: of conditions these alone are looked for."""
+
+_WIDEST = 40
+"""Features that may be joined in pairs: those that most of the failing examples have."""
+
+INNOCENT = 3
+"""Ordinary calls that hold under a feature, where none fails, from which it is no condition by itself: were it one for
+most calls, so many would hold by chance once in sixteen times."""
+
+_ORDINARY = (".contract", ".equation", ".gradient")
+"""Requirements that judge any call: what they find nothing wrong with is right in its values."""
+
+_JUDGED = (Failing.VALUE, Failing.NOT_FINITE, Failing.RAISES)
+"""Kinds of failure that rows of ordinary calls would show as well."""
+
+_NO_CONDITION = frozenset((*dtypes.NAMES, GRADIENTS))
+"""Features that are no condition: the findings tell formats apart, and gradients are asked for where they are wrong."""
+
+Marks = NDArray[np.bool_]
+
+
+class _Table:
+    """Incidence of features in the calls of examples: marks [features, calls]."""
+
+    def __init__(self, examples: Sequence[Example], names: Sequence[str]) -> None:
+        place = {name: i for i, name in enumerate(names)}
+        rows = [(e, call) for e, example in enumerate(examples) for call in example.calls]
+        self.of = np.array([e for e, _ in rows], dtype=np.intp)
+        self.marks = np.zeros((len(names), len(rows)), dtype=np.bool_)
+        self.count = len(examples)
+        self.ordinary = np.array([one.row.check.requirement.slug.endswith(_ORDINARY) for one in examples], dtype=bool)
+        for i, (_, call) in enumerate(rows):
+            for name in call:
+                if name in place:
+                    self.marks[place[name], i] = True
+
+    def meeting(self, *features: int) -> Marks:
+        """Return a mask of the examples that have a call with all of these features."""
+        met = np.zeros(self.count, dtype=np.bool_)
+        met[self.of[np.logical_and.reduce(self.marks[list(features)])]] = True
+        return met
+
+
+def conditions(
+    operation: str, failed: Sequence[Example], held: Sequence[Example], refuted: Collection[Condition] = ()
+) -> list[tuple[float, Condition]]:
+    """Conditions by what they explain, the best first: by the shortest description of which examples fail.
+
+    A description names the condition and then, apart for the examples that meet it and for the others, says which fail;
+    it is in bits, and what it saves against naming every failure is the score. Every call, a requirement, a feature or
+    two at once are tried, but for those in ``refuted``; what saves nothing is left out.
+    """
+    scored = ((saved, condition) for saved, condition in _scored(operation, failed, held) if condition not in refuted)
+    return sorted((one for one in scored if one[0] > 0), key=lambda one: (-one[0], one[1].cost, one[1].names))
+
+
+def _scored(operation: str, failed: Sequence[Example], held: Sequence[Example]) -> Iterator[tuple[float, Condition]]:
+    total = (len(failed), len(held))
+    yield _saved(total, total), Condition(operation)
+    if len(failed) > MOST * sum(total):
+        yield from _several(operation, failed, held)
+        return
+    for slug in dict.fromkeys(example.row.check.requirement.slug for example in failed):
+        condition = Condition(operation, requirement=slug)
+        met = [sum(example.row.check.requirement.slug == slug for example in side) for side in (failed, held)]
+        yield _saved((met[0], met[1]), total) - condition.cost, condition
+    names = sorted({name for example in failed for call in example.calls for name in call} - _NO_CONDITION)
+    bad, good = _Table(failed, names), _Table(held, names)
+    alone = {(i,): (int(bad.meeting(i).sum()), int(good.meeting(i).sum())) for i in range(len(names))}
+    telling = (i for i, name in enumerate(names) if not (by_the_way(name) or of_signs(name) or most_have(name)))
+    widest = sorted(sorted(telling, key=lambda i: -alone[i,][0])[:_WIDEST])
+    both = {(i, j): (int(bad.meeting(i, j).sum()), int(good.meeting(i, j).sum())) for i, j in combinations(widest, 2)}
+    earned = {pair: met for pair, met in both.items() if all(_earns(alone[i,], met) for i in pair)}
+    judged = all(one.signature is not None and one.signature.kind in _JUDGED for one in failed)
+    for places, counts in (alone | earned).items():
+        if judged and _innocent(places, bad, good):
+            continue
+        condition = Condition(operation, tuple(names[i] for i in places))
+        yield _saved(counts, total) - condition.cost, condition
+
+
+def _several(operation: str, failed: Sequence[Example], held: Sequence[Example]) -> Iterator[tuple[float, Condition]]:
+    """Conditions of how many there are."""
+    names = sorted({name for example in failed for call in example.calls for name in call if of_number(name)})
+    bad, good = _Table(failed, names), _Table(held, names)
+    for i, name in enumerate(names):
+        condition = Condition(operation, (name,))
+        counts = int(bad.meeting(i).sum()), int(good.meeting(i).sum())
+        yield _saved(counts, (len(failed), len(held))) - condition.cost, condition
+
+
+def _innocent(places: tuple[int, ...], bad: _Table, good: _Table) -> bool:
+    """Return whether ordinary calls with these features hold: failing takes the additions of other requirements."""
+    failed, held = ((table.meeting(*places) & table.ordinary).sum() for table in (bad, good))
+    return bool(held >= INNOCENT and not failed)
+
+
+def _earns(alone: tuple[int, int], both: tuple[int, int]) -> bool:
+    """Return whether a second feature is worth naming: it excludes enough examples that hold from those that meet the
+    first."""
+    return alone[1] - both[1] >= max(2, alone[0] / 4)
+
+
+def _saved(met: tuple[int, int], total: tuple[int, int]) -> float:
+    """The bits saved by saying apart which of the examples that meet a condition fail, and which of the others."""
+    others = total[0] - met[0], total[1] - met[1]
+    if sum(met) and sum(others) and 2 * others[0] * sum(met) > met[0] * sum(others):
+        return -math.inf  # those that do not meet it fail more than half as often
+    return BITS * total[0] - _bits(*met) - _bits(*others)
+
+
+def _bits(failed: int, held: int) -> float:
+    """The entropy of so many failures among so many examples."""
+    n = failed + held
+    return sum(count * math.log2(n / count) for count in (failed, held) if count)

@@ -15,9 +15,9 @@ from veriformer.spec.requirement import Weight
 from veriformer.verify.contract import dtypes
 from veriformer.verify.findings.assembly import ranked
 from veriformer.verify.findings.inquiry import Inquiry
-from veriformer.verify.findings.overflow import told_once
 from veriformer.verify.findings.parts import put_together
 from veriformer.verify.findings.plain import is_refusal, plain, refusals
+from veriformer.verify.findings.precision import told_once
 from veriformer.verify.findings.sharing import first_words
 from veriformer.verify.results import VIOLATIONS, Result, Results, Status
 from veriformer.verify.results.domain import Domain

@@ -15,15 +15,14 @@ from veriformer.verify.findings.causes import Cause, Search, joined, kind, unite
 from veriformer.verify.findings.condition import Condition
 from veriformer.verify.findings.diagnosis import Diagnosis, diagnose
 from veriformer.verify.findings.evidence import Example
-from veriformer.verify.findings.experiments import MODIFIED, OnCopies, by_ties, explained_by, of_rows, of_ties
-from veriformer.verify.findings.factor import factor
+from veriformer.verify.findings.experiments import MODIFIED, OnCopies, by_ties, explained_by, factor, of_rows, of_ties
 from veriformer.verify.findings.parts import PARTS, with_sound_part
 from veriformer.verify.findings.plain import plain
+from veriformer.verify.findings.precision import COARSER, explain_by_precision, in_float32, lost_in_halves
 from veriformer.verify.findings.refused import by_no_rule
 from veriformer.verify.findings.sharing import shared_out
 from veriformer.verify.findings.signature import Failing
 from veriformer.verify.findings.survey import survey
-from veriformer.verify.findings.wider import COARSER, explain_by_precision, in_float32, lost_in_halves
 from veriformer.verify.findings.witness import shared_rows
 from veriformer.verify.judging.judge import RunStatistics
 from veriformer.verify.judging.row import CheckRun

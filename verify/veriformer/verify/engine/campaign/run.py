@@ -1,28 +1,71 @@
-"""A campaign: turns of rows, for as long as it is told."""
+"""A campaign: turns of rows, for as long as it is told.
+
+State is kept from one campaign to the next, beside Hypothesis' own database, in one JSON file.
+"""
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime
+from pathlib import Path
 
 from veriformer.verify.domain.probe import SECONDS
 from veriformer.verify.engine import remote, waivers
-from veriformer.verify.engine.campaign import store
-from veriformer.verify.engine.campaign.plan import Campaign
+from veriformer.verify.engine.campaign.plan import Campaign, CampaignError
 from veriformer.verify.engine.campaign.power import Arm, choose
 from veriformer.verify.engine.campaign.turn import DIRECTED, Kind, database, stored_examples
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.probe import TargetInfo
 from veriformer.verify.engine.runner import died
 from veriformer.verify.judging.row import CheckRun
-from veriformer.verify.results import Result, Results, Status, json_safe
+from veriformer.verify.results import Result, Results, Status, json_safe, write_json
 from veriformer.verify.targets.shipping import Parcel, parcel
 from veriformer.workers.controller import Controller
 from veriformer.workers.files import read
 from veriformer.workers.session import Item, LostError, Outcome, Session
 from veriformer.workers.versions import versions
+
+_SCHEMA = "veriformer/campaign-state/1"
+
+
+@dataclass
+class State:
+    """campaigns: how many there have been. findings: ids that the last one ended with, by target."""
+
+    arms: dict[str, Arm] = field(default_factory=dict)
+    campaigns: int = 0
+    findings: dict[str, list[str]] = field(default_factory=dict)
+
+
+def read_state(folder: Path) -> State:
+    """Return the state that earlier campaigns left, empty where there was none. Raises CampaignError."""
+    path = folder / "campaign.json"
+    if not path.is_file():
+        return State()
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        if document["schema"] != _SCHEMA:
+            raise ValueError(f"schema {document['schema']!r}")
+        arms = [Arm.from_dict(entry) for entry in document["arms"]]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CampaignError(f"{path}: expected what a campaign has left ({_SCHEMA}): {error}") from error
+    return State({arm.name: arm for arm in arms}, document["campaigns"], document["findings"])
+
+
+def write_state(folder: Path, state: State, arms: Sequence[Arm]) -> None:
+    """Keep what is known now; rows that this campaign was not about stay as they were."""
+    every = {**state.arms, **{arm.name: arm for arm in arms}}
+    document = {
+        "schema": _SCHEMA,
+        "campaigns": state.campaigns,
+        "findings": state.findings,
+        "arms": [arm.to_dict() for arm in every.values()],
+    }
+    write_json(document, folder / "campaign.json")
+
 
 TURN_S = (0.1, 5.0)
 """Bounds in seconds of a turn's length, which is a tenth of each row's equal share of the time: at least long enough
@@ -70,7 +113,7 @@ class Runs:
     clock: Callable[[], float] = time.monotonic
 
     def __post_init__(self) -> None:
-        self.state = store.read(self.campaign.store)
+        self.state = read_state(self.campaign.store)
         self.plans = self.campaign.plans(self.seed)
         self.waived = {
             name: waivers.of_run(plan.target, self.campaign.waivers, plan.rows()) for name, plan in self.plans.items()
@@ -173,7 +216,7 @@ class Runs:
         self.tell(arm, result)
         if time.monotonic() - self.saved > _SAVE_S:
             self.saved = time.monotonic()
-            store.write(self.campaign.store, self.state, self.arms)
+            write_state(self.campaign.store, self.state, self.arms)
 
     def _count(self, arm: Arm, kind: Kind, result: Result, outcome: Outcome) -> None:
         arm.turns += 1
@@ -249,7 +292,7 @@ class Runs:
             if ran.stopped is None:
                 self.state.findings[name] = ids
         self.state.campaigns += 1
-        store.write(self.campaign.store, self.state, self.arms)
+        write_state(self.campaign.store, self.state, self.arms)
 
 
 def _apart(one: Parcel, number: int) -> Parcel:
