@@ -27,15 +27,15 @@ def test_every_operation_on_the_device(target: str) -> None:
 
 def test_a_worker_for_each_gpu_gives_what_one_process_gives(tmp_path: Path) -> None:
     pytest.importorskip("distributed")
-    from veriformer.verify.engine.execution import execution
+    from veriformer.verify.engine.remote import execution, run
 
     plan = Plan(target="impl:reference", only=("softmax", "attention.equation"), dtypes=("fp32",), device="cuda")
     journal = Journal(tmp_path / "journal")
-    with execution("local", jobs=1, device="cuda") as how:
-        described = how.look(plan, 20.0)
+    with execution("local", jobs=1, device="cuda") as place:
+        described = place.look(plan, 20.0)
         plan = replace(plan, domains=described.domains)
         journal.begin(plan)
-        found, stopped = how.run(plan, described, journal, lambda result: None)
+        found, stopped = run(plan, described, journal, place, tell=lambda result: None)
     assert stopped is None
     here = check(load("impl:reference").implementation, only=plan.only, device="cuda", dtype=["fp32"])
     assert [(row.key, row.status) for row in found.results] == [(row.key, row.status) for row in here.results]

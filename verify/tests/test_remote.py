@@ -17,9 +17,9 @@ from tests.test_shards import TARGET, ran, timeless
 from veriformer.verify.comparison.remote import compare_there
 from veriformer.verify.engine import probing, remote
 from veriformer.verify.engine.arguments import ExecutionError
-from veriformer.verify.engine.execution import execution
 from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.plan import Plan
+from veriformer.verify.engine.remote import execution
 from veriformer.verify.mutants.matrix import KillMatrix
 from veriformer.verify.mutants.mutation_run import MATRIX_PROFILE, kill_matrix, run_member
 from veriformer.verify.results import Results, Status
@@ -47,7 +47,7 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
 
 
 def on_workers(plan: Plan, place: remote.Place, folder: Path) -> Results:
-    described = remote.look(plan, place, 20.0)
+    described = place.look(plan, 20.0)
     plan = replace(plan, domains=described.domains)
     journal = Journal(folder / "remote")
     journal.begin(plan)
@@ -143,9 +143,9 @@ def test_a_worker_compares_as_this_machine_does_and_its_scripts_name_the_files_t
 def test_what_cannot_be_done_there_is_said(there: Processes, tmp_path: Path) -> None:
     place = remote.Place(there.address)
     with pytest.raises(TargetError, match=r"nowhere\.py.*no such file"):
-        remote.look(Plan(target="nowhere.py", only=("softmax",)), place, 5.0)  # (said by the worker)
+        place.look(Plan(target="nowhere.py", only=("softmax",)), 5.0)  # (said by the worker)
     with pytest.raises(ClusterError, match="no worker offers a GPU; start one with --resources GPU=1"):
-        remote.look(Plan(target="torch", only=("softmax",), device="cuda"), place, 5.0)
+        place.look(Plan(target="torch", only=("softmax",), device="cuda"), 5.0)
     with (
         pytest.raises(ExecutionError, match="there is no such file"),
         execution("nowhere.json", jobs=1, device="cpu") as how,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -19,13 +18,13 @@ from veriformer.verify.commands.options import (
     FILES,
     PARTIAL,
     SCHEDULER,
+    SEED,
     SHARD,
     ListsWords,
     canonical_dtypes,
     check_shard,
     refuse,
     say,
-    seed_or_drawn,
 )
 from veriformer.verify.commands.request import Request
 from veriformer.verify.engine import arguments
@@ -46,16 +45,8 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option(
     "--profile", type=click.Choice(list(PROFILES)), default="default", show_default=True, help="How much work."
 )
-@click.option(
-    "--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, show_default="cores", help="Worker processes."
-)
-@click.option(
-    "--seed",
-    default="slug",
-    callback=seed_or_drawn,
-    metavar="N",
-    help="Any word; 'random' draws one and prints it. [default: derived from each requirement's name]",
-)
+@arguments.JOBS
+@SEED
 @click.option(
     "--dtype",
     "dtype",
@@ -70,13 +61,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
     metavar="SECONDS",
     help="Time a row may take. [default: the profile's]",
 )
-@click.option(
-    "--device",
-    default="cpu",
-    show_default=True,
-    callback=arguments.device,
-    help="PyTorch device that tensors are made on.",
-)
+@arguments.DEVICE
 @click.option(
     "--waivers",
     "waiver_file",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import time
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from veriformer.spec.refused_arguments import FiniteRange
 from veriformer.spec.requirements.selection import UnknownSelectionError
 from veriformer.verify import results
 from veriformer.verify.commands.options import INTERRUPTED, refuse
-from veriformer.verify.engine.arguments import LOCAL, ExecutionError, check_scheduler
+from veriformer.verify.engine.arguments import JOBS, LOCAL, ExecutionError, check_scheduler
 from veriformer.verify.engine.campaign.plan import CampaignError, read
 from veriformer.verify.engine.waivers import WaiverError
 from veriformer.verify.presentation.progress import console
@@ -34,9 +33,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.command()
 @click.argument("plan", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="PLAN.toml")
 @click.option("--hours", type=FiniteRange(min=0, min_open=True), required=True, help="How long to go on.")
-@click.option(
-    "--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, show_default="cores", help="Worker processes."
-)
+@JOBS
 @click.option(
     "--scheduler",
     default=LOCAL,
@@ -96,7 +93,7 @@ def campaign(
         check_scheduler(scheduler)
         device = next((name for name in about.devices if name != "cpu"), "cpu")
         # This imports PyTorch, which takes longer than all that is checked before.
-        from veriformer.verify.engine.execution import cluster
+        from veriformer.verify.engine.remote import cluster
 
         with cluster(scheduler, jobs=jobs, device=device) as place:
             from veriformer.verify.engine import remote

@@ -21,13 +21,7 @@ from veriformer.verify.targets.error import TargetError
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write an adapter that pins what was recognised, to be edited and committed.",
 )
-@click.option(
-    "--device",
-    default="cpu",
-    show_default=True,
-    callback=arguments.device,
-    help="PyTorch device that tensors are made on.",
-)
+@arguments.DEVICE
 def inspect(target: str, adapter_file: Path | None, device: str) -> None:
     """Say what is recognised in a file, a module, a package or a class.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -13,6 +12,7 @@ import click
 from veriformer.verify import results
 from veriformer.verify.commands.options import refuse, write_page
 from veriformer.verify.engine import merging
+from veriformer.verify.engine.arguments import JOBS
 from veriformer.verify.engine.parts import NotOneRunError
 from veriformer.verify.presentation.progress import console, show_rows
 from veriformer.verify.presentation.terminal import show as show_findings
@@ -27,9 +27,7 @@ _INVALID = 3
 @click.argument("files", nargs=-1, required=True, type=_FILE, metavar="RESULTS…")
 @click.option("--json", "json_file", type=_FILE, help="Write the whole run here, as --json of a single run would.")
 @click.option("--html", type=_FILE, help="Write the conformance report here.")
-@click.option(
-    "--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, show_default="cores", help="Worker processes."
-)
+@JOBS
 @click.option("--rows", "every_row", is_flag=True, help="Show every row as well.")
 def merge(files: tuple[Path, ...], json_file: Path | None, html: Path | None, jobs: int, every_row: bool) -> None:
     """Put the parts of a run together, as if one machine had run it all.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -20,13 +19,13 @@ from veriformer.verify.commands.options import (
     BALANCE,
     INTERRUPTED,
     SCHEDULER,
+    SEED,
     SHARD,
     check_shard,
     refuse,
     say,
-    seed_or_drawn,
 )
-from veriformer.verify.engine.arguments import ExecutionError, check_scheduler
+from veriformer.verify.engine.arguments import JOBS, ExecutionError, check_scheduler
 from veriformer.verify.targets import made_names
 
 if TYPE_CHECKING:
@@ -38,16 +37,8 @@ if TYPE_CHECKING:
 @click.option(
     "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write the whole matrix here."
 )
-@click.option(
-    "--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, show_default="cores", help="Worker processes."
-)
-@click.option(
-    "--seed",
-    default="slug",
-    callback=seed_or_drawn,
-    metavar="N",
-    help="Any word; 'random' draws one and prints it. [default: derived from each requirement's name]",
-)
+@JOBS
+@SEED
 @click.option(
     "--shrink", is_flag=True, help="Seek a smallest counterexample of each killed mutant, and run its script."
 )
@@ -85,7 +76,7 @@ def mutants(
     except ExecutionError as error:
         refuse(error)
     # These build every mutant and import PyTorch, which takes longer than all that is checked before.
-    from veriformer.verify.engine.execution import cluster
+    from veriformer.verify.engine.remote import cluster
     from veriformer.verify.mutants import matrix as matrices
     from veriformer.verify.mutants import merging
     from veriformer.verify.mutants.mutation_run import kill_matrix

@@ -98,6 +98,15 @@ def seed_or_drawn(ctx: click.Context, parameter: click.Parameter, seed: str) -> 
     return str(secrets.randbelow(2**32)) if seed == "random" else seed
 
 
+SEED = click.option(
+    "--seed",
+    default="slug",
+    callback=seed_or_drawn,
+    metavar="N",
+    help="Any word; 'random' draws one and prints it. [default: derived from each requirement's name]",
+)
+
+
 def _shard(ctx: click.Context, parameter: click.Parameter, text: str | None) -> tuple[int, int] | None:
     if text is None:
         return None

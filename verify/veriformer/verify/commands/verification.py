@@ -15,8 +15,7 @@ from veriformer.verify.commands import problem
 from veriformer.verify.commands.options import INTERRUPTED, annotate, say, write_page
 from veriformer.verify.commands.request import Request, journal_of
 from veriformer.verify.domain.probe import SECONDS
-from veriformer.verify.engine import extent, last_failed, several, waivers
-from veriformer.verify.engine.execution import execution
+from veriformer.verify.engine import extent, last_failed, remote, several, waivers
 from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.last_failed import failed
 from veriformer.verify.engine.look import Look
@@ -74,16 +73,16 @@ def _run(request: Request, first: Look | None = None) -> _Ran:
         rows = plan.rows()
     if request.resume is not None:
         journal_of(request.resume).check(plan)
-    place = execution(
+    execution = remote.execution(
         request.scheduler,
         jobs=request.jobs,
         device=request.device,
         files=request.files,
         say=say,
     )
-    with place as how:
+    with execution as place:
         with waiting(f"{request.target}: finding out what it supports"):
-            described = how.look(plan, min(SECONDS, PROBED * plan.effort.timeout_s), first)
+            described = place.look(plan, min(SECONDS, PROBED * plan.effort.timeout_s), first)
         plan = replace(plan, domains=described.domains, recognised=described.recognised)
         journal = _journal(plan, request)
         for warning in described.warnings:
@@ -95,7 +94,7 @@ def _run(request: Request, first: Look | None = None) -> _Ran:
         pending = [row.check.operation for row in rows if row.key not in finished]
         with Live(pending, title, rows=request.every_row, lacking=described.lacking) as live:
             limit = Limit(request.most, live.tell)
-            found, stopped = how.run(plan, described, journal, lambda result: limit.tell(waive(result)))
+            found, stopped = remote.run(plan, described, journal, place, tell=lambda result: limit.tell(waive(result)))
         if limit.reason is not None:
             # What was asked for is done: the rows up to there are the run, and are judged as one.
             stopped = limit.reason if len(found.results) < len(rows) else None
@@ -104,7 +103,7 @@ def _run(request: Request, first: Look | None = None) -> _Ran:
         found.shard = part
         if stopped is None and part is None:
             with waiting(f"{request.target}: looking for the causes of what failed"):
-                stopped = how.findings(found, plan)
+                stopped = remote.add_findings(found, plan, place)
         elif part is None:
             store_findings(found, {})
     if stopped is None and part is None and request.scheduler is None:

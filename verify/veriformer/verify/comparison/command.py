@@ -19,13 +19,7 @@ from veriformer.verify.targets.error import TargetError
 @click.argument("reference")
 @click.argument("candidate")
 @click.option("--inputs", metavar="FILE", help="File with get_inputs(), or FILE:FUNCTION. [default: REFERENCE's own]")
-@click.option(
-    "--device",
-    default="cpu",
-    show_default=True,
-    callback=arguments.device,
-    help="PyTorch device that tensors are made on.",
-)
+@arguments.DEVICE
 @click.option(
     "--timeout",
     "seconds",
@@ -85,7 +79,7 @@ def command(
             lookup.check(word)
         # These import PyTorch, which takes longer than all that is checked before.
         from veriformer.verify.comparison.terminal import show
-        from veriformer.verify.engine.execution import cluster
+        from veriformer.verify.engine.remote import cluster
         from veriformer.verify.presentation.progress import console
 
         if scheduler is None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
@@ -11,9 +10,11 @@ from rich.text import Text
 from veriformer.spec.requirement import Weight
 from veriformer.verify.presentation.terminal import STYLES, capture_text, print_unpadded, show_findings, show_remarks
 from veriformer.verify.presentation.verdict import counted
-from veriformer.verify.results.finding import Finding
 from veriformer.verify.results.foreign import number, one_line
 from veriformer.verify.results.words import title
+
+if TYPE_CHECKING:  # whose module imports this one
+    from veriformer.verify.comparison.record import Comparison
 
 _MEANING = {
     Weight.WRONG: "differs on ordinary input, or touches what is not its own",
@@ -23,55 +24,7 @@ _MEANING = {
 _SAID = {"holds": "AGREE", "violated": "DIFFER", "inconclusive": "NO VERDICT"}
 
 
-class Compared(Protocol):
-    """The part of a comparison that is told. A protocol, because ``Comparison`` itself tells its findings."""
-
-    @property
-    def reference(self) -> str:
-        """The first, as it was asked for."""
-
-    @property
-    def candidate(self) -> str:
-        """The second."""
-
-    @property
-    def verdict(self) -> str:
-        """Verdict of the comparison."""
-
-    @property
-    def findings(self) -> Sequence[Finding]:
-        """Every difference."""
-
-    @property
-    def grave(self) -> Sequence[Finding]:
-        """Findings that the verdict rests on."""
-
-    @property
-    def power(self) -> float | None:
-        """The relative deviation that would have been found."""
-
-    @property
-    def cases(self) -> int:
-        """Number of cases that were judged."""
-
-    @property
-    def calls(self) -> int:
-        """Number of calls of the candidate."""
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """Further remarks for the reader."""
-
-    @property
-    def why(self) -> str:
-        """Why there is no verdict."""
-
-    @property
-    def seconds(self) -> float:
-        """Duration in seconds."""
-
-
-def show(found: Compared, out: Console, saved: str | None = None) -> None:
+def show(found: Comparison, out: Console, saved: str | None = None) -> None:
     """Print the verdict, the findings, and one line each for the rest. saved: the file that holds the scripts."""
     verdict = str(found.verdict)
     print_unpadded(Text.assemble((_SAID[verdict], STYLES[verdict]), f" {headline(found)}"), out)
@@ -85,7 +38,7 @@ def show(found: Compared, out: Console, saved: str | None = None) -> None:
     print_unpadded(Text(f"\n{tried}{kept if found.findings else ''}", style="dim"), out)
 
 
-def headline(found: Compared) -> str:
+def headline(found: Comparison) -> str:
     """The comparison in one sentence."""
     candidate, reference = one_line(found.candidate, 80), one_line(found.reference, 80)
     if found.verdict == "violated":
@@ -95,6 +48,6 @@ def headline(found: Compared) -> str:
     return f"{candidate} computes what {reference} does, as far as it was tried: no finding"
 
 
-def as_text(found: Compared) -> str:
+def as_text(found: Comparison) -> str:
     """Return a comparison as plain text."""
     return capture_text(lambda out: show(found, out))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -20,7 +21,8 @@ LOCAL = "local"
 def device(ctx: click.Context, parameter: click.Parameter, name: str) -> str:
     """Return a word that names a device. Raises click.BadParameter for others: PyTorch is not needed to see it."""
     kind, _, number = name.partition(":")
-    if kind not in _DEVICES and not _is_renamed():
+    # An installed backend may have brought a name of its own, such as npu.
+    if kind not in _DEVICES and not any(entry_points(group="torch.backends")):
         expected = f"expected one of {some(_DEVICES)}, with a number where there are several (cuda:1)"
         raise click.BadParameter(f"{expected}, got {name!r}{meant(kind, _DEVICES)}")
     if number and not number.isdigit():
@@ -30,9 +32,13 @@ def device(ctx: click.Context, parameter: click.Parameter, name: str) -> str:
     return name
 
 
-def _is_renamed() -> bool:
-    """Return whether an installed backend may have brought a name of its own, such as npu."""
-    return any(True for _ in entry_points(group="torch.backends"))
+DEVICE = click.option(
+    "--device", default="cpu", show_default=True, callback=device, help="PyTorch device that tensors are made on."
+)
+JOBS = click.option(
+    "--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, show_default="cores", help="Worker processes."
+)
+"""Options that several commands have."""
 
 
 def check_device(name: str) -> None:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+import torch
+
+from veriformer.verify.engine.arguments import LOCAL, ExecutionError
 from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.look import LOADING_S, Look
 from veriformer.verify.engine.plan import Plan
-from veriformer.verify.engine.probe import TargetInfo
+from veriformer.verify.engine.probe import TargetInfo, probe
 from veriformer.verify.engine.run import (
     INTERRUPTED,
     LEAST_S_OF_FINDINGS,
@@ -31,7 +35,7 @@ from veriformer.verify.results.finding import Finding
 from veriformer.verify.targets.error import TargetError
 from veriformer.verify.targets.shipping import Shipped, parcel
 from veriformer.workers.files import read
-from veriformer.workers.processes import Processes
+from veriformer.workers.processes import Processes, prepare
 from veriformer.workers.session import ClusterError, Executor, Item, LostError, Outcome, Session
 from veriformer.workers.versions import versions
 
@@ -52,6 +56,12 @@ _WAIT = 4.0
 class Elsewhere(Protocol):
     """Where a run's work is done."""
 
+    def look(self, plan: Plan, seconds: float, first: Look | None = None) -> TargetInfo:
+        """Describe the target before its first row. first: a process here that has loaded it, if one has.
+
+        Raises TargetError where it cannot be loaded.
+        """
+
     def session(self, plan: Plan, work: str, **fields: Any) -> Session:
         """Return the session that does some work of a plan."""
 
@@ -65,10 +75,14 @@ class Here:
 
     jobs: int
 
+    def look(self, plan: Plan, seconds: float, first: Look | None = None) -> TargetInfo:
+        """In as many processes of its own."""
+        asked = (plan.target, plan.device, plan.operations(), plan.dtypes, seconds)
+        return probe(*asked, jobs=self.jobs, first=first)
+
     def session(self, plan: Plan, work: str, **fields: Any) -> Session:
         """Return the session that does some work of a plan."""
-        payload = {"plan": json_safe({**asdict(plan), "finished": ()}), **fields}
-        return Session(work=f"{WORK}:{work}", payload={**payload, "target": asdict(Shipped(plan.target, plan.target))})
+        return Session(work=f"{WORK}:{work}", payload=_payload(plan, Shipped(plan.target, plan.target), fields))
 
     def controller(self, session: Session) -> Processes:
         """Return whoever has the items of a session done here."""
@@ -84,14 +98,30 @@ class Place:
     patience_s: float = 60.0
     say: Callable[[str], None] = lambda text: None
 
+    def look(self, plan: Plan, seconds: float, first: Look | None = None) -> TargetInfo:
+        """By a worker. Raises TargetError, ClusterError."""
+        found: list[Outcome] = []
+        limit = LOADING_S + len(plan.operations()) * (seconds + _SLACK_S)
+        with self.controller(self.session(plan, "Probe", seconds=seconds)) as side:
+            if side.dashboard:
+                self.say(f"{sum(one['threads'] for one in side.resources):g} threads; dashboard {side.dashboard}")
+            item = Item(name="target", limit_s=limit, resources=demand(plan, side.resources))
+            side.run([item], lambda _, outcome: found.append(outcome))
+        if found[0].error is not None:
+            raise TargetError(found[0].error)
+        if found[0].lost is not None:
+            worker = found[0].worker
+            raise TargetError(f"target {plan.target!r} ended the process that looked at it, on worker {worker}")
+        described = TargetInfo(**found[0].value)
+        where = of_sender(described.implementation["where"], plan.target)
+        return replace(described, implementation={**described.implementation, "target": plan.target, "where": where})
+
     def session(self, plan: Plan, work: str, **fields: Any) -> Session:
         """Return the session that does some work of a plan."""
         sent = parcel(plan.target)
-        asked = {**asdict(plan), "finished": ()}
-        payload = {"plan": json_safe(asked), "target": asdict(sent.shipped), **fields}
         return Session(
             work=f"{WORK}:{work}",
-            payload=payload,
+            payload=_payload(plan, sent.shipped, fields),
             files={**sent.files, **read(self.files)},
             versions={**versions(), **sent.versions},
         )
@@ -103,42 +133,51 @@ class Place:
         return Controller(self.scheduler, session, self.patience_s, self.say)
 
 
-class Workers:
-    """A run executed by the workers of a scheduler."""
-
-    def __init__(self, place: Place) -> None:
-        self.place = place
-
-    def look(self, plan: Plan, seconds: float, first: Look | None = None) -> TargetInfo:
-        """By a worker."""
-        return look(plan, self.place, seconds)
-
-    def run(
-        self, plan: Plan, described: TargetInfo, journal: Journal, tell: Callable[[Result], None]
-    ) -> tuple[Results, str | None]:
-        """Over the workers."""
-        return run(plan, described, journal, self.place, tell=tell)
-
-    def findings(self, found: Results, plan: Plan) -> str | None:
-        """Over the workers."""
-        return add_findings(found, plan, self.place)
+def _payload(plan: Plan, target: Shipped, fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {"plan": json_safe({**asdict(plan), "finished": ()}), "target": asdict(target), **fields}
 
 
-def look(plan: Plan, place: Place, seconds: float) -> TargetInfo:
-    """Probe the target on a worker and return its description. Raises TargetError, ClusterError."""
-    found: list[Outcome] = []
-    limit = LOADING_S + len(plan.operations()) * (seconds + _SLACK_S)
-    with place.controller(place.session(plan, "Probe", seconds=seconds)) as side:
-        if side.dashboard:
-            place.say(f"{sum(one['threads'] for one in side.resources):g} threads; dashboard {side.dashboard}")
-        side.run([Item(name="target", limit_s=limit, resources=demand(plan, side.resources))], _into(found))
-    if found[0].error is not None:
-        raise TargetError(found[0].error)
-    if found[0].lost is not None:
-        raise TargetError(f"target {plan.target!r} ended the process that looked at it, on worker {found[0].worker}")
-    described = TargetInfo(**found[0].value)
-    where = of_sender(described.implementation["where"], plan.target)
-    return replace(described, implementation={**described.implementation, "target": plan.target, "where": where})
+@contextlib.contextmanager
+def execution(
+    scheduler: str | None,
+    *,
+    jobs: int,
+    device: str,
+    files: Sequence[Path] = (),
+    say: Callable[[str], None] = lambda text: None,
+) -> Iterator[Elsewhere]:
+    """The place for a run, and what it needs for as long as the context lasts.
+
+    scheduler: None for this machine's processes; the address or the file of a Dask scheduler; or ``local`` for one that
+    is started here on the loopback, with a worker for each job or, for another device than the CPU, for each GPU.
+    Raises ExecutionError.
+    """
+    if scheduler is None:
+        prepare([WORK])  # which takes as long as looking at the target does
+        yield Here(jobs)
+        return
+    with cluster(scheduler, jobs=jobs, device=device) as address:
+        yield Place(address, tuple(files), say=say)
+
+
+@contextlib.contextmanager
+def cluster(scheduler: str, *, jobs: int, device: str = "cpu") -> Iterator[str]:
+    """The address (or file) of a scheduler: the one given, or of one that is started here. Raises ExecutionError."""
+    try:
+        from veriformer.workers.address import NoSchedulerError
+        from veriformer.workers.place import local
+    except ImportError as error:
+        raise ExecutionError(
+            f"--scheduler: pip install 'veriformer[distributed]' brings what is missing: {error}"
+        ) from error
+    try:
+        if scheduler == LOCAL:
+            with local(jobs, torch.cuda.device_count() if device != "cpu" else 0) as address:
+                yield address
+        else:
+            yield scheduler
+    except (ClusterError, NoSchedulerError, LostError) as error:
+        raise ExecutionError(str(error)) from error
 
 
 def run(
@@ -266,7 +305,3 @@ def demand(plan: Plan, offers: Sequence[Mapping[str, float]]) -> dict[str, float
     if any("memory" in offer for offer in offers):
         wanted["memory"] = plan.effort.memory_gib * 2**30
     return wanted
-
-
-def _into(found: list[Outcome]) -> Callable[[Item, Outcome], None]:
-    return lambda item, outcome: found.append(outcome)

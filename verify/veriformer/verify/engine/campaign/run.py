@@ -132,7 +132,7 @@ class Runs:
         """Look at the targets, then take turns until the time is over. Raises TargetError, ClusterError, LostError."""
         started = datetime.now(UTC)
         for name, plan in self.plans.items():
-            self.described[name] = remote.look(plan, self.place, SECONDS)
+            self.described[name] = self.place.look(plan, SECONDS)
             self.plans[name] = replace(
                 plan, domains=self.described[name].domains, recognised=self.described[name].recognised
             )
