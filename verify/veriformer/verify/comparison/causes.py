@@ -71,26 +71,25 @@ def _tampering(found: Observed) -> Iterator[Cause]:
 
 def _endings(found: Observed) -> Iterator[Cause]:
     """Calls that raise, or do not come back."""
-    calls = [one for one in found.evidence if one.process in ("first", "second") and one.differs("raises")]
+    calls = [one for one in _both(found) if one.differs("raises")]
     groups: dict[str, list[Evidence]] = {}
     for one in calls:
-        groups.setdefault(_short(one.differs("raises")[0].said), []).append(one)
+        groups.setdefault(one.differs("raises")[0].said[:80], []).append(one)
     # The same refusal in other words, with other numbers in it, is told once.
     wanted: dict[tuple[bool, str], list[Evidence]] = {}
     for said, members in groups.items():
         kind = said.partition(":")[0]
         wanted.setdefault((_mild(kind, members), kind), []).extend(members)
     for (mild, kind), members in wanted.items():
-        of = condition([one.case for one in members], _held(found, members, lambda one: True))
+        of = condition([one.case for one in members], _held(found, members))
         said = members[0].differs("raises")[0].said
         if kind in ("ends", "hangs"):
-            yield Cause(kind, Weight.WRONG, said.partition(": ")[2], of.words, tuple(members), members[0].differs()[0])
+            slug, weight, what = kind, Weight.WRONG, said.partition(": ")[2]
         elif mild:
-            yield Cause("refuses", Weight.UNGUARDED, f"refuses what the reference takes: {_one(said)}", of.words,
-                        tuple(members), members[0].differs()[0])  # fmt: skip
+            slug, weight, what = "refuses", Weight.UNGUARDED, f"refuses what the reference takes: {_one(said)}"
         else:
-            yield Cause("raises", Weight.WRONG if of.weight is Weight.WRONG else of.weight,
-                        f"raises {_one(said)}", of.words, tuple(members), members[0].differs()[0])  # fmt: skip
+            slug, weight, what = "raises", of.weight, f"raises {_one(said)}"
+        yield Cause(slug, weight, what, of.words, tuple(members), members[0].differs()[0])
 
 
 def _mild(kind: str, members: Sequence[Evidence]) -> bool:
@@ -169,22 +168,16 @@ def _numeric(found: Observed, kinds: tuple[str, ...], calls: list[Evidence], con
     sure = any(one.name in confirmed for one in calls)
     unseen = all(one.case.dtype == "float64" for one in calls) and error <= _SINGLE
     if kinds[0] == "values" and finite and (unseen or (rounding and error < COARSEST)):
+        slug, weight, what = "precision", Weight.FRAGILE, f"loses precision: about {bits:.0f} bits are left"
         if of.words is None or all(one.case.dtype for one in calls):
-            what = f"computes with about {bits:.0f} bits{_as(error, calls)}"
-            yield Cause("precision", Weight.IMPRECISE, what, of.words, tuple(shown), worst, sure)
-        else:
-            what = f"loses precision: about {bits:.0f} bits are left"
-            yield Cause("precision", Weight.FRAGILE, what, of.words, tuple(shown), worst, sure)
-        return
-    yield Cause(kinds[0], of.weight, _sentence(kinds, worst, shown[0]), of.words, tuple(shown), worst, sure)
+            weight, what = Weight.IMPRECISE, f"computes with about {bits:.0f} bits{_as(error, calls)}"
+    else:
+        slug, weight, what = kinds[0], of.weight, _sentence(kinds, worst)
+    yield Cause(slug, weight, what, of.words, tuple(shown), worst, sure)
 
 
-def _sentence(kinds: tuple[str, ...], worst: Difference, one: Evidence) -> str:
-    what = {"values": "gives other values", "gradient": "gives other gradients", "state": "leaves another state"}[
-        kinds[0]
-    ]
-    if worst.kind == "not finite":
-        what = "gives what is not finite where the reference is"
+def _sentence(kinds: tuple[str, ...], worst: Difference) -> str:
+    what = "gives what is not finite where the reference is" if worst.kind == "not finite" else _WHAT[kinds[0]]
     if not worst.worst:
         return f"{what}: {worst.place} {worst.said}".rstrip()
     index, got, want, bound = worst.worst[0]
@@ -198,7 +191,7 @@ def _forms(found: Observed) -> Iterator[Cause]:
     for kind in ("shape", "dtype", "parts", "type"):
         calls = [one for one in _both(found) if one.differs(kind)]
         if calls:
-            of = condition([one.case for one in calls], _held(found, calls, lambda one: True))
+            of = condition([one.case for one in calls], _held(found, calls))
             first = calls[0].differs(kind)[0]
             noun = {"shape": "has another shape: ", "dtype": "has another dtype: "}.get(kind, "")
             yield Cause(kind, Weight.WRONG, f"{first.place} {noun}{first.said}", of.words, tuple(calls), first)
@@ -219,7 +212,7 @@ def _purity(found: Observed) -> Iterator[Cause]:
         calls = [one for one in _both(found) if one.differs(kind)]
         if calls:
             first = calls[0].differs(kind)[0]
-            of = condition([one.case for one in calls], _held(found, calls, lambda one: True))
+            of = condition([one.case for one in calls], _held(found, calls))
             when = of.words if kind in ("changed", "alias") and len(calls) < len(_both(found)) / 2 else None
             yield Cause(kind, weight, sentence.format(place=first.place, said=first.said), when, tuple(calls), first)
 
@@ -237,7 +230,9 @@ def _both(found: Observed) -> list[Evidence]:
     return [one for one in found.evidence if one.process in ("first", "second")]
 
 
-def _held(found: Observed, failed: Sequence[Evidence], comparable: Callable[[Evidence], bool]) -> list[Case]:
+def _held(
+    found: Observed, failed: Sequence[Evidence], comparable: Callable[[Evidence], bool] = lambda one: True
+) -> list[Case]:
     names = {one.name.partition(".")[0] for one in failed}
     fine = {one.name: one.case for one in _both(found) if not one.history and comparable(one) and one.name not in names}
     return list(fine.values())
@@ -253,10 +248,6 @@ def _as(error: float, calls: Sequence[Evidence]) -> str:
     if all(one.case.dtype in _HALVES for one in calls):
         return ", fewer than the format has"
     return f", as {min(_FORMATS, key=lambda item: abs(math.log2(item[0]) - math.log2(error)))[1]} has"
-
-
-def _short(said: str) -> str:
-    return said[:80]
 
 
 def _one(said: str) -> str:

@@ -22,8 +22,7 @@ from veriformer.verify.findings.diagnosis import Diagnosis
 from veriformer.verify.findings.evidence import Example
 from veriformer.verify.findings.precision import WORDS, overflows
 from veriformer.verify.findings.sentence import PURE, STEADY, WIDER, describe_remedy, sentence, telling
-from veriformer.verify.findings.sharing import first_words
-from veriformer.verify.findings.signature import Failing
+from veriformer.verify.findings.signature import Failing, first_words
 from veriformer.verify.judging.repetition import comes_and_goes
 from veriformer.verify.results import Counterexample, Result, Status
 from veriformer.verify.results.finding import Finding

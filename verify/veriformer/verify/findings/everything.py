@@ -14,14 +14,12 @@ from dataclasses import replace
 from veriformer.spec.requirement import Weight
 from veriformer.verify.contract import dtypes
 from veriformer.verify.findings.assembly import ranked
-from veriformer.verify.findings.inquiry import Inquiry
-from veriformer.verify.findings.parts import put_together
-from veriformer.verify.findings.plain import is_refusal, plain, refusals
+from veriformer.verify.findings.inquiry import Inquiry, is_refusal, plain, refusals
 from veriformer.verify.findings.precision import told_once
-from veriformer.verify.findings.sharing import first_words
+from veriformer.verify.findings.signature import first_words
 from veriformer.verify.results import VIOLATIONS, Result, Results, Status
 from veriformer.verify.results.domain import Domain
-from veriformer.verify.results.finding import Finding
+from veriformer.verify.results.finding import Finding, together
 from veriformer.verify.targets.target import Target
 
 ByOperation = Mapping[str, Sequence[Result]]
@@ -153,15 +151,19 @@ def _first_of(group: Sequence[Finding]) -> Finding:
     if not others:
         return first
     said = len({one.when for one in group}) == 1 or (first.when is not None and first.when in first.what)
-    return replace(
-        first,
-        when=first.when if said else None,
-        dtypes=_each_value(group, "dtypes"),
-        requirements=_each_value(group, "requirements"),
-        rows=_each_value(group, "rows"),
-        precedents=_each_value(group, "precedents"),
-    )
+    return replace(first, when=first.when if said else None, **together(group))
 
 
-def _each_value(group: Sequence[Finding], name: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(value for one in group for value in getattr(one, name)))
+def put_together(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings, those that follow from another operation under the gravest of that operation, where it has any."""
+    listed = list(findings)
+    of: dict[str, Finding] = {}
+    for one in sorted((one for one in listed if not one.follows), key=lambda one: _BY_WEIGHT.index(one.weight)):
+        of.setdefault(one.operation, one)
+    kept = [one for one in listed if one.follows not in of]
+    due = {id(one): [other for other in listed if other.follows and of.get(other.follows) is one] for one in kept}
+    return [replace(one, **together([one, *due[id(one)]], _EXPLAINED)) if due[id(one)] else one for one in kept]
+
+
+_EXPLAINED = ("dtypes", "requirements", "rows")
+"""Lists of a finding that say what it explains."""

@@ -9,17 +9,20 @@ before a sort is no longer stable.
 
 Failures that vanish on copies of the arguments are due to a target that modifies them.
 Results that are wrong by a factor are multiples of what is expected.
+Failures that vanish with a sound implementation of another operation are due to that one.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib  # a sound implementation: needed only where something fails
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from veriformer.spec.requirement import Weight
 from veriformer.verify.findings.calls import APART, Case, cases, furthest
@@ -208,3 +211,29 @@ def _factor(given: Floats, exact: Reference) -> _Factor | None:
     if (np.abs(given - value * right) > allowed).any():
         return None
     return _Factor(value, float((allowed[told] / np.abs(right[told])).min()), int(told.sum()))
+
+
+PARTS = {"cached_attention": "kv_cache"}
+"""By operation, the one of the same implementation whose results it works on."""
+
+
+class _WithPart:
+    """An implementation with one operation exchanged for a sound one."""
+
+    def __init__(self, implementation: object, name: str, sound: Any) -> None:
+        self._implementation = implementation
+        setattr(self, name, sound)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._implementation, name)
+
+
+def with_sound_part(operation: str, target: Target) -> Target | None:
+    """The target with a sound implementation of what the operation works on; None where it works on nothing."""
+    part = PARTS.get(operation)
+    theirs = None if part is None or isinstance(target.implementation, nn.Module) else target.operation(part)
+    if part is None or theirs is None:
+        return None
+    sound = getattr(importlib.import_module("veriformer.verify.targets.impl").reference, part)
+    shown = functools.wraps(theirs)(lambda *given, **options: sound(*given, **options))  # nothing more is asked of it
+    return replace(target, implementation=_WithPart(target.implementation, part, shown))

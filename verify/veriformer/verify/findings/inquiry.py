@@ -1,27 +1,42 @@
-"""Diagnosis of one operation's failing rows, from survey to findings."""
+"""Diagnosis of one operation's failing rows, from survey to findings.
+
+Each row goes under the cause that explains it. Rows that leave nothing to survey (processes that ended, time that was
+over, refusals, pooled errors) are told by what they say.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from torch import nn
 
-from veriformer.spec.requirement import Kind
+from veriformer.spec.requirement import Kind, Weight
+from veriformer.spec.requirements import requirement
 from veriformer.verify.catalogue.selection import checks
-from veriformer.verify.findings.assembly import Known, finding
+from veriformer.verify.findings.assembly import Known, finding, no_graver
 from veriformer.verify.findings.causes import Cause, Search, joined, kind, united
 from veriformer.verify.findings.condition import Condition
 from veriformer.verify.findings.diagnosis import Diagnosis, diagnose
 from veriformer.verify.findings.evidence import Example
-from veriformer.verify.findings.experiments import MODIFIED, OnCopies, by_ties, explained_by, factor, of_rows, of_ties
-from veriformer.verify.findings.parts import PARTS, with_sound_part
-from veriformer.verify.findings.plain import plain
+from veriformer.verify.findings.experiments import (
+    MODIFIED,
+    PARTS,
+    OnCopies,
+    by_ties,
+    explained_by,
+    factor,
+    of_rows,
+    of_ties,
+    with_sound_part,
+)
 from veriformer.verify.findings.precision import COARSER, explain_by_precision, in_float32, lost_in_halves
 from veriformer.verify.findings.refused import by_no_rule
-from veriformer.verify.findings.sharing import shared_out
-from veriformer.verify.findings.signature import Failing
+from veriformer.verify.findings.sentence import raises, shortened
+from veriformer.verify.findings.signature import RAISED, Failing, first_words
+from veriformer.verify.findings.signature import shortened as normalised
 from veriformer.verify.findings.survey import survey
 from veriformer.verify.findings.witness import shared_rows
 from veriformer.verify.judging.judge import RunStatistics
@@ -245,3 +260,112 @@ class Inquiry:
 def _surveyable(result: Result) -> bool:
     """Return whether a row failed by examples: not by its time, by the end of its process or by refusals."""
     return result.status not in (Status.TIMEOUT, Status.CRASH) and result.kind != Kind.REFUSAL
+
+
+Likeness = Callable[[Example, Result], bool]
+
+_LIKENESSES: tuple[Likeness, ...] = (
+    lambda one, row: _same(one, row) and one.row.dtype == row.dtype and _alike(one, row),
+    lambda one, row: _same(one, row) and one.row.dtype == row.dtype,
+    lambda one, row: _same(one, row) and _alike(one, row),
+    lambda one, row: _same(one, row),
+    lambda one, row: normalised(one.message) == normalised(str(row.message)),
+)
+"""Criteria of the likeliest cause for a row, the surest first: an example of that very row that failed in the words of
+its result, down to any example that failed so."""
+
+
+def shared_out(causes: Sequence[Cause], results: Iterable[Result]) -> list[list[Result]]:
+    """For each cause the failing rows that go under it; each row goes under one cause at most."""
+    shared: list[list[Result]] = [[] for _ in causes]
+    for result in results:
+        place = _place(causes, result)
+        if place is not None:
+            shared[place].append(result)
+    return shared
+
+
+def _place(causes: Sequence[Cause], result: Result) -> int | None:
+    for alike in _LIKENESSES:
+        counts = [sum(alike(example, result) for example in cause.explained) for cause in causes]
+        if any(counts):
+            return counts.index(max(counts))
+    return None
+
+
+def _same(example: Example, result: Result) -> bool:
+    return example.row.check.requirement.slug == result.requirement
+
+
+def _alike(example: Example, result: Result) -> bool:
+    return first_words(example.message) == first_words(result.message)
+
+
+_ORDER = list(Weight)
+
+
+def plain(results: Iterable[Result]) -> list[Finding]:
+    """Return a finding for each operation and kind of end, or for each requirement of an operation."""
+    groups: dict[tuple[str, str], list[Result]] = {}
+    for result in results:
+        groups.setdefault((result.operation, _what(result)), []).append(result)
+    return [_finding(what, rows) for (_, what), rows in groups.items()]
+
+
+def refusals(results: Sequence[Result]) -> list[Finding]:
+    """Return a single finding for all bad input that is accepted, or refused unhelpfully, in all operations."""
+    if not results:
+        return []
+    operations = list(dict.fromkeys(result.operation for result in results))
+    first = results[0]
+    what = f"{', '.join(operations)}: bad input is accepted, or refused unhelpfully ({shortened(str(first.message))})"
+    return [_finding(what, results, operation=", ".join(operations))]
+
+
+def is_refusal(result: Result) -> bool:
+    """Return whether a row is about refusing bad input."""
+    return result.kind == Kind.REFUSAL
+
+
+def _what(result: Result) -> str:
+    if result.status is Status.CRASH:
+        return f"{result.operation}: ends the process"
+    if result.status is Status.TIMEOUT:
+        return f"{result.operation}: does not finish in time"
+    return f"{result.operation}: {result.bug_class or result.requirement}: {_said(str(result.message))}"
+
+
+def _said(message: str) -> str:
+    """A message without its numbers; of a judgement only what was judged."""
+    quantity = message.partition("[")[0].partition(":")[0]
+    if ": observed " in message:
+        return f"the {quantity.removeprefix('the ')} is {'NaN' if 'observed nan' in message else 'wrong'}"
+    if RAISED.search(message):
+        return raises(message)
+    if "root mean square error" in message:
+        return f"the rounding errors of the {quantity.removeprefix('the ')} are larger than those of the plain formula"
+    return normalised(message)
+
+
+def _weight(results: Sequence[Result]) -> Weight:
+    """Return the gravest weight of the requirements; of calls of which none is ordinary, nothing is called wrong."""
+    gravest = min((requirement(one.requirement).weight for one in results), key=_ORDER.index)
+    examples = [one.counterexample for one in results]
+    unusual = all(one is not None and one.ordinary is False for one in examples)
+    return max(gravest, Weight.FRAGILE, key=_ORDER.index) if unusual else gravest
+
+
+def _finding(what: str, results: Sequence[Result], operation: str | None = None) -> Finding:
+    first = min(results, key=lambda one: one.counterexample is None)
+    return Finding(
+        id=hashlib.sha256("|".join(sorted({result.requirement for result in results})).encode()).hexdigest()[:8],
+        weight=no_graver(_weight(results), results),
+        operation=operation or first.operation,
+        what=what,
+        dtypes=tuple(dict.fromkeys(str(result.dtype) for result in results)),
+        requirements=tuple(dict.fromkeys(result.requirement for result in results)),
+        rows=tuple(result.key for result in results),
+        counterexample=vars(first.counterexample) if first.counterexample else None,
+        suggestion=next((result.suggestion for result in results if result.suggestion), None),
+        message=first.message,
+    )

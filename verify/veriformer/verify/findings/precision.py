@@ -25,7 +25,7 @@ from veriformer.verify.findings.signature import Failing
 from veriformer.verify.findings.survey import again
 from veriformer.verify.judging.judge import Floats
 from veriformer.verify.judging.row import CheckRun
-from veriformer.verify.results.finding import Finding, likewise
+from veriformer.verify.results.finding import Finding, likewise, together
 from veriformer.verify.scripts.script import Recorded
 from veriformer.verify.targets.target import Target
 
@@ -87,17 +87,10 @@ def _of(found: Sequence[Finding]) -> Finding:
         operation=operations,
         what=f"{operations}: {WORDS}{likewise(first.witness)}",
         when=when,
-        dtypes=_each(found, "dtypes"),
-        requirements=_each(found, "requirements"),
-        rows=_each(found, "rows"),
-        precedents=_each(found, "precedents"),
         confirmed=all(finding.confirmed for finding in found),
         fix=WIDER if all(finding.confirmed for finding in found) else None,
+        **together(found),
     )
-
-
-def _each(found: Sequence[Finding], name: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(value for finding in found for value in getattr(finding, name)))
 
 
 COARSER = "is computed in float32 where it is asked for in float64"

@@ -83,3 +83,8 @@ def gradients_in(expression: str) -> list[str]:
 def shortened(text: str) -> str:
     """The first line without its numbers and sizes."""
     return _SHAPE.sub("[…]", _NUMBER.sub("#", text.strip().partition("\n")[0]))[:120]
+
+
+def first_words(message: str | None) -> str:
+    """Return the first words of a message without its numbers, which name what was judged, or the exception."""
+    return shortened(str(message).partition("[")[0].partition(":")[0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -52,6 +52,13 @@ class Finding:
         known = {key: value for key, value in entry.items() if key != "facts"}  # which the others say in words
         lists = {key: tuple(entry.get(key) or ()) for key in ("dtypes", "requirements", "rows", "precedents")}
         return cls(**{**known, **lists, "weight": Weight(entry["weight"])})
+
+
+def together(
+    found: Sequence[Finding], names: Sequence[str] = ("dtypes", "requirements", "rows", "precedents")
+) -> dict[str, Any]:
+    """Return what several findings list under these names, each entry once."""
+    return {name: tuple(dict.fromkeys(value for one in found for value in getattr(one, name))) for name in names}
 
 
 def likewise(witness: str | None) -> str:
