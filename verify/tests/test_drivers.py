@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from veriformer.verify.scripts.training_drivers import drive_optimizer
+from veriformer.verify.scripts.drivers import drive_optimizer
 
 
 class Momentum:

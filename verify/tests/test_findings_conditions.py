@@ -15,9 +15,8 @@ from veriformer.verify.catalogue.selection import checks
 from veriformer.verify.findings.assembly import weight
 from veriformer.verify.findings.causes import Cause, Search, joined, relevant
 from veriformer.verify.findings.condition import Condition, conditions
-from veriformer.verify.findings.evidence import Example, failing, passing
+from veriformer.verify.findings.evidence import Example, Failing, Signature, failing, passing
 from veriformer.verify.findings.refused import by_no_rule
-from veriformer.verify.findings.signature import Failing, Signature
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.scripts.script import Recorded
 

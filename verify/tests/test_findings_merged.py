@@ -22,12 +22,11 @@ from veriformer.verify.findings.causes import NO_GRADIENT, Cause, Search, joined
 from veriformer.verify.findings.condition import Condition
 from veriformer.verify.findings.diagnosis import Diagnosis
 from veriformer.verify.findings.everything import merged, put_together
-from veriformer.verify.findings.evidence import Example
+from veriformer.verify.findings.evidence import Example, Failing, Signature, signature
 from veriformer.verify.findings.experiments import OnCopies, explained_by, with_sound_part
 from veriformer.verify.findings.inquiry import plain
 from veriformer.verify.findings.precision import ROUNDED, explain_by_precision, overflows, told_once
 from veriformer.verify.findings.sentence import sentence
-from veriformer.verify.findings.signature import Failing, Signature, signature
 from veriformer.verify.findings.survey import _Watched
 from veriformer.verify.judging.judge import Reference, RunStatistics, SignedErrors, SquaredError, Violation
 from veriformer.verify.judging.outcome import Observation

@@ -15,7 +15,7 @@ from tests.faulty_forms import form_file
 from tests.source_texts import read_pins
 from veriformer.verify import bind, check
 from veriformer.verify.cli import verify
-from veriformer.verify.commands import problem
+from veriformer.verify.commands.request import is_problem, joined_status
 from veriformer.verify.forms.drawing import distribution
 from veriformer.verify.forms.form import Fit, NotOffered
 from veriformer.verify.forms.functions.scheduler_objects import RATES
@@ -187,9 +187,9 @@ def test_a_problem_is_compared_and_its_solution_verified(tmp_path: Path) -> None
 
 
 def test_the_statuses_of_a_problem_are_joined() -> None:
-    assert problem.is_problem(str(HERE / "kernel_problem.py"))
-    assert not problem.is_problem(str(HERE / "losses.py"))
-    assert [problem.joined(*pair) for pair in ((0, 0), (0, 1), (1, 0), (0, 3), (3, 0))] == [0, 1, 1, 0, 3]
+    assert is_problem(str(HERE / "kernel_problem.py"))
+    assert not is_problem(str(HERE / "losses.py"))
+    assert [joined_status(*pair) for pair in ((0, 0), (0, 1), (1, 0), (0, 3), (3, 0))] == [0, 1, 1, 0, 3]
 
 
 PLAIN_SHAPES = {

@@ -12,8 +12,7 @@ import pytest
 from tests.made_results import HOSTILE, failing, finding, results, row, several
 from veriformer.spec.requirement import Weight
 from veriformer.spec.requirements import REQUIREMENTS
-from veriformer.verify.presentation.located import locate_findings, workflow_commands
-from veriformer.verify.presentation.sarif import sarif, write_sarif
+from veriformer.verify.presentation.sarif import locate_findings, sarif, workflow_commands, write_sarif
 from veriformer.verify.results import Results, Status
 
 SCHEMA = json.loads((Path(__file__).parent / "data" / "sarif-2.1.0.json").read_text(encoding="utf-8"))

@@ -7,8 +7,7 @@ import pytest
 import torch
 from hypothesis import given
 
-from veriformer.verify.scripts.packing import unpacked
-from veriformer.verify.scripts.script import Recorded, Seed, describe, literal, script
+from veriformer.verify.scripts.script import Recorded, Seed, describe, literal, script, unpacked
 
 SCOPE = {"torch": torch, "inf": float("inf"), "nan": float("nan")}
 BASE = torch.arange(24, dtype=torch.float32).reshape(2, 3, 4) / 7

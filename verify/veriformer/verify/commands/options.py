@@ -193,7 +193,7 @@ def check_shard(
 
 def annotate(found: Results) -> None:
     """Print findings as commands that GitHub Actions reads."""
-    from veriformer.verify.presentation.located import workflow_commands
+    from veriformer.verify.presentation.sarif import workflow_commands
 
     for line in workflow_commands(found):
         click.echo(line)

@@ -1,14 +1,18 @@
-"""The arguments of ``verify``, checked before anything is imported that takes long."""
+"""The arguments of ``verify``, checked before anything is imported that takes long.
+
+Of a problem of KernelBench with its solution both are compared, and the solution is verified besides.
+"""
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from veriformer.spec.requirements import REQUIREMENTS
 from veriformer.spec.requirements.selection import selected
-from veriformer.verify.commands import problem
+from veriformer.verify.commands.options import refuse
 from veriformer.verify.engine import last_failed, waivers
 from veriformer.verify.engine.arguments import ExecutionError, check_scheduler
 from veriformer.verify.engine.journal import Journal
@@ -16,6 +20,7 @@ from veriformer.verify.engine.look import Look
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.results import read
 from veriformer.verify.targets import lookup
+from veriformer.verify.targets.error import TargetError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +110,7 @@ class Request:
 
     def is_problem(self) -> bool:
         """Return whether the target is a problem with its solution, which is judged in two ways here."""
-        return self.scheduler is None and self.shard is None and problem.is_problem(self.target)
+        return self.scheduler is None and self.shard is None and is_problem(self.target)
 
     def look(self) -> Look | None:
         """Load the target in a process of its own, and return that; None where other machines or words load it.
@@ -131,3 +136,46 @@ def journal_of(file: Path) -> Journal:
     """Return the journal of a run that was stopped: beside its --json file, or the file itself."""
     beside = file.with_name(file.name + ".partial")
     return Journal(beside if beside.is_file() else file)
+
+
+_NEEDED = {"Model", "ModelNew", "get_inputs"}
+SOLUTION = "ModelNew"
+
+
+def is_problem(target: str) -> bool:
+    """Return whether a file defines the reference, the solution and the inputs. It is read, and not run."""
+    file = Path(target)
+    if file.suffix != ".py" or not file.is_file():
+        return False
+    try:
+        body = ast.parse(file.read_text(encoding="utf-8")).body
+    except (SyntaxError, UnicodeDecodeError):
+        return False
+    return {node.name for node in body if isinstance(node, ast.ClassDef | ast.FunctionDef)} >= _NEEDED
+
+
+def solution_of(target: str) -> str:
+    """Return the word that loads the solution alone."""
+    return f"{target}:{SOLUTION}"
+
+
+def compare_solution(target: str, device: str) -> int:
+    """Compare the solution with the reference, print the comparison and return its exit status; usage errors end it."""
+    from veriformer.verify.comparison import compare  # which imports PyTorch
+    from veriformer.verify.comparison.terminal import show
+    from veriformer.verify.presentation.progress import console
+
+    try:
+        found = compare(f"{target}:Model", solution_of(target), inputs=target, device=device)
+    except TargetError as error:
+        refuse(error)
+    console().print(f"{target} is a problem with its solution: ModelNew against Model")
+    show(found, console())
+    return found.exit_status
+
+
+def joined_status(compared: int, verified: int) -> int:
+    """Return the exit status of both: 1 where either is violated, else that of the comparison unless it holds."""
+    if 1 in (compared, verified):
+        return 1
+    return compared or (0 if verified == 3 else verified)

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from veriformer.verify import results
-from veriformer.verify.commands import problem
 from veriformer.verify.commands.options import INTERRUPTED, annotate, say, write_page
-from veriformer.verify.commands.request import Request, journal_of
+from veriformer.verify.commands.request import Request, compare_solution, joined_status, journal_of, solution_of
 from veriformer.verify.domain.probe import SECONDS
 from veriformer.verify.engine import extent, last_failed, remote, several, waivers
 from veriformer.verify.engine.journal import Journal
@@ -53,12 +52,12 @@ def verification(request: Request, first: Look | None) -> int:
     """
     problem_status, asked = None, request.target
     if request.is_problem():
-        problem_status = problem.status(request.target, request.device)
-        request = replace(request, target=problem.solution_of(request.target))
+        problem_status = compare_solution(request.target, request.device)
+        request = replace(request, target=solution_of(request.target))
     ran = _run(request, first)
     last_failed.remember(asked, ran.found)
     status = _tell(ran, request)
-    return status if problem_status is None or ran.stopped else problem.joined(problem_status, status)
+    return status if problem_status is None or ran.stopped else joined_status(problem_status, status)
 
 
 def _run(request: Request, first: Look | None = None) -> _Ran:

@@ -30,7 +30,7 @@ from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.layouts import laid_out
 from veriformer.verify.results.domain import Domain
 from veriformer.verify.results.foreign import message_of
-from veriformer.verify.scripts import drivers, training_drivers
+from veriformer.verify.scripts import drivers
 from veriformer.verify.targets.target import Target
 
 PLAIN = 4
@@ -346,8 +346,7 @@ def _answer(trial: Trial, arguments: Arguments, wrt: Sequence[str] = ()) -> tupl
 def _of_ours(error: BaseException) -> bool:
     """Return whether the driver of the target, not the target, raised: it found the answer wrong."""
     frames = traceback.extract_tb(error.__traceback__)
-    ours = {drivers.__file__, training_drivers.__file__}
-    return isinstance(error, AssertionError) and bool(frames) and frames[-1].filename in ours
+    return isinstance(error, AssertionError) and bool(frames) and frames[-1].filename == drivers.__file__
 
 
 def _described(error: BaseException) -> str:

@@ -13,8 +13,8 @@ from hypothesis.errors import HypothesisException, Unsatisfiable, UnsatisfiedAss
 from veriformer.verify.catalogue.example import judge
 from veriformer.verify.engine.profiles import Profile
 from veriformer.verify.examples import EXAMPLES_PER_SEED, number, prepared, without_constants
+from veriformer.verify.findings.evidence import signature
 from veriformer.verify.findings.refused import Sizes, size_rule, sizes
-from veriformer.verify.findings.signature import signature
 from veriformer.verify.judging.counterexample import counterexample, ordinary, size
 from veriformer.verify.judging.exceptions import Ended, Interrupted, told
 from veriformer.verify.judging.judge import RunStatistics, Violation

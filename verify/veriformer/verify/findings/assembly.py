@@ -19,10 +19,9 @@ from veriformer.verify.contract.features.attention import NOTHING_SEEN
 from veriformer.verify.findings.causes import Cause
 from veriformer.verify.findings.condition import Condition
 from veriformer.verify.findings.diagnosis import Diagnosis
-from veriformer.verify.findings.evidence import Example
+from veriformer.verify.findings.evidence import Example, Failing, first_words
 from veriformer.verify.findings.precision import WORDS, overflows
 from veriformer.verify.findings.sentence import PURE, STEADY, WIDER, describe_remedy, sentence, telling
-from veriformer.verify.findings.signature import Failing, first_words
 from veriformer.verify.judging.repetition import comes_and_goes
 from veriformer.verify.results import Counterexample, Result, Status
 from veriformer.verify.results.finding import Finding

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, replace
 from veriformer.spec.requirement import Weight
 from veriformer.verify.contract import dtypes
 from veriformer.verify.findings.condition import Condition, conditions
-from veriformer.verify.findings.evidence import Example, failing, passing
-from veriformer.verify.findings.signature import Failing, Signature
+from veriformer.verify.findings.evidence import Example, Failing, Signature, failing, passing
 from veriformer.verify.judging.row import CheckRun
 
 Experiment = Callable[[CheckRun, Sequence[Condition]], list[Example]]

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from veriformer.spec.requirement import Weight
 from veriformer.verify.contract import dtypes
 from veriformer.verify.contract.features import GRADIENTS, feature, weight_of
-from veriformer.verify.findings.evidence import Example
-from veriformer.verify.findings.signature import Failing
+from veriformer.verify.findings.evidence import Example, Failing
 
 _COST = {Weight.WRONG: 6.0, Weight.LEAK: 6.0, Weight.FRAGILE: 7.0}
 """Bits that naming a feature takes: one of about sixty, degenerate ones less likely than others."""

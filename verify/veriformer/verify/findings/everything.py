@@ -14,9 +14,9 @@ from dataclasses import replace
 from veriformer.spec.requirement import Weight
 from veriformer.verify.contract import dtypes
 from veriformer.verify.findings.assembly import ranked
+from veriformer.verify.findings.evidence import first_words
 from veriformer.verify.findings.inquiry import Inquiry, is_refusal, plain, refusals
 from veriformer.verify.findings.precision import told_once
-from veriformer.verify.findings.signature import first_words
 from veriformer.verify.results import VIOLATIONS, Result, Results, Status
 from veriformer.verify.results.domain import Domain
 from veriformer.verify.results.finding import Finding, together

@@ -28,8 +28,8 @@ from veriformer.spec.requirement import Weight
 from veriformer.verify.findings.calls import APART, Case, cases, furthest
 from veriformer.verify.findings.causes import Cause, wrong_result
 from veriformer.verify.findings.condition import Condition
+from veriformer.verify.findings.evidence import Failing
 from veriformer.verify.findings.sentence import STABLE, quantity
-from veriformer.verify.findings.signature import Failing
 from veriformer.verify.judging.judge import Floats, Reference, RunStatistics, Violation
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.results import Result

@@ -20,7 +20,8 @@ from veriformer.verify.findings.assembly import Known, finding, no_graver
 from veriformer.verify.findings.causes import Cause, Search, joined, kind, united
 from veriformer.verify.findings.condition import Condition
 from veriformer.verify.findings.diagnosis import Diagnosis, diagnose
-from veriformer.verify.findings.evidence import Example
+from veriformer.verify.findings.evidence import RAISED, Example, Failing, first_words
+from veriformer.verify.findings.evidence import shortened as normalised
 from veriformer.verify.findings.experiments import (
     MODIFIED,
     PARTS,
@@ -35,8 +36,6 @@ from veriformer.verify.findings.experiments import (
 from veriformer.verify.findings.precision import COARSER, explain_by_precision, in_float32, lost_in_halves
 from veriformer.verify.findings.refused import by_no_rule
 from veriformer.verify.findings.sentence import raises, shortened
-from veriformer.verify.findings.signature import RAISED, Failing, first_words
-from veriformer.verify.findings.signature import shortened as normalised
 from veriformer.verify.findings.survey import survey
 from veriformer.verify.findings.witness import shared_rows
 from veriformer.verify.judging.judge import RunStatistics

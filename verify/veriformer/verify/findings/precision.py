@@ -19,9 +19,8 @@ from veriformer.spec.requirement import Weight
 from veriformer.verify.contract import dtypes
 from veriformer.verify.findings.calls import furthest, has_formula, judged, outcome, references
 from veriformer.verify.findings.causes import Cause
-from veriformer.verify.findings.evidence import Example
+from veriformer.verify.findings.evidence import Example, Failing
 from veriformer.verify.findings.sentence import WIDER
-from veriformer.verify.findings.signature import Failing
 from veriformer.verify.findings.survey import again
 from veriformer.verify.judging.judge import Floats
 from veriformer.verify.judging.row import CheckRun

@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import torch
 
 from veriformer.verify.findings.causes import Cause
-from veriformer.verify.findings.evidence import Example
-from veriformer.verify.findings.signature import Failing
+from veriformer.verify.findings.evidence import Example, Failing
 from veriformer.verify.scripts.script import Recorded
 
 BY_RULE = 0.9

@@ -8,8 +8,7 @@ from dataclasses import replace
 from veriformer.spec.requirement import Weight
 from veriformer.spec.requirements import requirement
 from veriformer.verify.findings.causes import SELDOM, Cause
-from veriformer.verify.findings.evidence import Example
-from veriformer.verify.findings.signature import Failing
+from veriformer.verify.findings.evidence import Example, Failing
 from veriformer.verify.judging.exceptions import place_in
 from veriformer.verify.results.finding import likewise
 

@@ -22,8 +22,7 @@ from veriformer.verify.contract.features import present
 from veriformer.verify.contract.ordinary import is_ordinary
 from veriformer.verify.examples import EXAMPLES_PER_SEED, number, prepared, without_constants
 from veriformer.verify.findings.condition import Condition
-from veriformer.verify.findings.evidence import Example, failing
-from veriformer.verify.findings.signature import gradients_in, signature
+from veriformer.verify.findings.evidence import Example, failing, gradients_in, signature
 from veriformer.verify.judging import global_state, isolation
 from veriformer.verify.judging.counterexample import counterexample, size
 from veriformer.verify.judging.exceptions import Ended

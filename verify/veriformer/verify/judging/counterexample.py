@@ -11,8 +11,7 @@ from veriformer.verify.judging.judge import Reference, Violation, ratios
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.results import Counterexample
-from veriformer.verify.scripts.packing import LARGE
-from veriformer.verify.scripts.script import describe, script, within_bound
+from veriformer.verify.scripts.script import LARGE, describe, script, within_bound
 from veriformer.verify.targets.target import Target
 
 SHOWN = 16

@@ -1,12 +1,16 @@
 """Counterexamples as Python scripts that need nothing of the suite but the numbers it found.
 
 A script makes the arguments, repeats the calls and the verdict in a function at its head, loads the target at its end,
-and ends with a status other than 0 exactly where the violation is reproduced.
+and ends with a status other than 0 exactly where the violation is reproduced. Tensors of more
+numbers than a person reads are packed; language models are rows of log-probabilities for every text.
 """
 
 from __future__ import annotations
 
+import base64
+import inspect
 import textwrap
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,8 +20,30 @@ import torch
 
 from veriformer.verify.contract import dtypes
 from veriformer.verify.scripts.drivers import DRIVERS, source
-from veriformer.verify.scripts.packing import LARGE, definition, packed
-from veriformer.verify.scripts.tabular_lm import TabularLM
+
+
+@dataclass(frozen=True)
+class TabularLM:
+    """A function of ids [b, t] to log-probabilities [b, V]: by the whole text, ``otherwise`` where it has no row."""
+
+    rows: Mapping[tuple[int, ...], tuple[float, ...]]
+    otherwise: tuple[float, ...]
+    dtype: torch.dtype
+
+    def __call__(self, ids: torch.Tensor) -> torch.Tensor:
+        """Return the rows of these texts."""
+        rows = [self.row(tuple(text)) for text in ids.tolist()]
+        return torch.tensor(rows, dtype=self.dtype, device=ids.device)
+
+    def row(self, text: tuple[int, ...]) -> tuple[float, ...]:
+        """Return the log-probabilities of the tokens after a text."""
+        return self.rows.get(text, self.otherwise)
+
+    def source(self) -> str:
+        """Return a Python expression that makes an equal function, with torch alone."""
+        texts = f"[rows.get(tuple(text), {self.otherwise!r}) for text in ids.tolist()]"
+        made = f"lambda rows: lambda ids: torch.tensor({texts}, dtype={self.dtype}, device=ids.device)"
+        return f"({made})({dict(self.rows)!r})"
 
 
 @dataclass(frozen=True)
@@ -188,3 +214,26 @@ def within_bound(expression: str, exact: Any, bound: Any) -> list[str]:
         'print("observed", observed, "exact", exact, "error", error, "bound", bound, sep="\\n")',
         'raise SystemExit("violated" if not within.all() else 0)',
     ]
+
+
+LARGE = 512
+"""A tensor of more numbers than this is packed, and of what it is judged by only the worst entries are written."""
+
+
+def unpacked(text: str, dtype: torch.dtype, shape: tuple[int, ...]) -> torch.Tensor:
+    """Return the tensor whose bytes these are."""
+    return torch.frombuffer(bytearray(zlib.decompress(base64.b85decode(text))), dtype=dtype).reshape(shape)
+
+
+def packed(x: torch.Tensor) -> str:
+    """Return the expression of a tensor: a call of ``unpacked``."""
+    raw = x.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+    text = base64.b85encode(zlib.compress(raw, 9)).decode()
+    return f"unpacked({text!r}, {x.dtype}, {tuple(x.shape)!r})"
+
+
+def definition(script: str) -> list[str]:
+    """Return the lines that a script needs where it unpacks tensors."""
+    if "unpacked(" not in script:
+        return []
+    return ["import base64", "import zlib", "", "", inspect.getsource(unpacked), ""]

@@ -26,8 +26,7 @@ from veriformer.verify.operations.generation.beam_search.record import (
     scores,
 )
 from veriformer.verify.operations.scores.targets import ids
-from veriformer.verify.scripts.script import literal
-from veriformer.verify.scripts.tabular_lm import TabularLM
+from veriformer.verify.scripts.script import TabularLM, literal
 from veriformer.verify.strategies import choice, seeds
 
 _DTYPES = ("fp64", "fp32")

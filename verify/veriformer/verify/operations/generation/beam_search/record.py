@@ -12,7 +12,7 @@ import torch
 from veriformer.verify.judging.op_info import InvalidCall, OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.operations.scores.targets import ids
-from veriformer.verify.scripts.tabular_lm import TabularLM
+from veriformer.verify.scripts.script import TabularLM
 from veriformer.verify.strategies import choice, seeds
 
 Text = tuple[tuple[int, ...], tuple[float, ...]]
