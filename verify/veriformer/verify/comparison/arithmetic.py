@@ -285,10 +285,18 @@ class Arithmetic(Roundoff):
             return x
         return x * (1 + self._uniform(x, torch.finfo(x.dtype).eps))
 
-    def _uniform(self, x: torch.Tensor, unit: float) -> torch.Tensor:
+    def _room(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Generator | None]:
+        """Return an empty tensor for errors of x, in single precision unless x is double, and what draws them."""
         made = torch.empty(x.shape, dtype=torch.float64 if x.dtype == torch.float64 else torch.float32, device=x.device)
-        generator = self.generator if x.device.type == "cpu" else None
+        return made, self.generator if x.device.type == "cpu" else None
+
+    def _uniform(self, x: torch.Tensor, unit: float) -> torch.Tensor:
+        made, generator = self._room(x)
         return made.uniform_(-unit * self.amplitude, unit * self.amplitude, generator=generator)
+
+    def _normal(self, x: torch.Tensor) -> torch.Tensor:
+        made, generator = self._room(x)
+        return made.normal_(0, self.amplitude, generator=generator)
 
     def _err(self, x: torch.Tensor, name: str, summed: _Summed | None) -> None:
         unit = torch.finfo(x.dtype).eps
@@ -305,11 +313,6 @@ class Arithmetic(Roundoff):
         if name in ON_INTEGERS:
             error = error.masked_fill((x == x.round()) & (x.abs() < 0.5 / unit), 0)
         x.add_(error.masked_fill_(~error.isfinite(), 0).to(x.dtype))
-
-    def _normal(self, x: torch.Tensor) -> torch.Tensor:
-        made = torch.empty(x.shape, dtype=torch.float64 if x.dtype == torch.float64 else torch.float32, device=x.device)
-        generator = self.generator if x.device.type == "cpu" else None
-        return made.normal_(0, self.amplitude, generator=generator)
 
 
 _Summed = tuple[torch.Tensor, float]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shutil
 import time
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from veriformer.verify.comparison.judgement import NUMERIC, Evidence, Observed, failing, judge, take
 from veriformer.verify.comparison.references import RUNS
-from veriformer.verify.comparison.session import Ran, Session, read
+from veriformer.verify.comparison.session import Ran, Session
 from veriformer.verify.operations.models.noise import factor
 
 MORE_RUNS = 40
@@ -39,16 +40,14 @@ def look_closer(session: Session, found: Observed, budget: float) -> None:
         case_s=budget / len(names),
     )  # fmt: skip
     for name in names:
-        file = more.out / f"{name}.pt"
-        if file.is_file():
-            _merge(found.references[name], read(file))
+        record = more.record(name)
+        if record is not None:
+            _merge(found.references[name], record)
     count = found.numbers()
     for one in found.evidence:
         of = one.name.partition(".")[0]
         if of in names:
-            record = one.judged.record
-            one.judged = judge(found.references[of], record, count)
-            one.judged.record = record
+            one.judged = replace(judge(found.references[of], one.judged.record, count), record=one.judged.record)
 
 
 def _merge(mine: dict[str, Any], more: dict[str, Any]) -> None:
@@ -65,7 +64,8 @@ def _merge(mine: dict[str, Any], more: dict[str, Any]) -> None:
 def confirm(session: Session, found: Observed, until: float) -> None:
     """Repeat failing cases in fresh processes; then find out what makes those differ that differ there too."""
     names = list(dict.fromkeys(one.name.partition(".")[0] for one in failing(found)))
-    names = _telling(found, names)[:ALONE]
+    order = list(found.cases)
+    names = sorted(names, key=lambda name: (not found.cases[name].ordinary, order.index(name)))[:ALONE]
     known = {"stateful": found.prepared["stateful"]}
     wrong = []
     for name in names:
@@ -104,10 +104,10 @@ def _shrink(session: Session, found: Observed, name: str) -> None:
     done = session.evaluate(found.reference, folder, taken["cases"], 10.0, **known)
     ran = session.candidate(found.candidate, folder, taken["cases"], 10.0, **known)
     for one in taken["cases"]:
-        file = done.out / f"{one}.pt"
-        if one not in ran.records or not file.is_file():
+        record = done.record(one)
+        if one not in ran.records or record is None:
             continue
-        judged = judge(read(file), ran.records[one], found.numbers())
+        judged = judge(record, ran.records[one], found.numbers())
         if any(d.kind in NUMERIC for d in judged.differences):
             judged.record = ran.records[one]
             shutil.copytree(folder, found.folder, dirs_exist_ok=True)
@@ -119,11 +119,6 @@ def _shrink(session: Session, found: Observed, name: str) -> None:
 def _differs(found: Observed, ran: Ran, name: str) -> bool:
     record = ran.records.get(name)
     return record is not None and bool(judge(found.references[name], record, found.numbers()).differences)
-
-
-def _telling(found: Observed, names: list[str]) -> list[str]:
-    """Ordinary cases first, then one of each kind."""
-    return sorted(names, key=lambda name: (not found.cases[name].ordinary, list(found.cases).index(name)))
 
 
 def _similarity(session: Session, found: Observed, names: list[str]) -> float | None:
@@ -142,11 +137,11 @@ def _similarity(session: Session, found: Observed, names: list[str]) -> float | 
         stateful = found.prepared["stateful"]
         ran = session.candidate(found.candidate, folder, ["moved"], 10.0, stateful=stateful)
         done = session.evaluate(found.reference, folder, ["moved"], 10.0, stateful=stateful)
-        file = done.out / "moved.pt"
-        if "moved" not in ran.records or not file.is_file():
+        moved = done.record("moved")
+        if "moved" not in ran.records or moved is None:
             return None
         a = _errors(found.references[name], alone[0].judged.record)
-        b = _errors(read(file), ran.records["moved"])
+        b = _errors(moved, ran.records["moved"])
         if a.shape != b.shape or not a.numel():
             return None
         size = float((a.square().sum() * b.square().sum()).sqrt())

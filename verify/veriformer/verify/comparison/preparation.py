@@ -156,7 +156,7 @@ def prepare(job: dict[str, Any]) -> dict[str, Any]:
         if time.monotonic() > job["until"]:
             prep.said.append("time was over before every case was prepared")
             break
-        if any(True for _ in _limited(prep, name, case)):
+        if _limited(prep, name, case):
             names.append(name)
     return {
         "cases": names,
@@ -189,15 +189,15 @@ def _working_sizes(prep: Preparation, base: Case) -> Sizes:
     return few if rows > 2 and made is not None and prep.takes(made) is not None else base.sizes
 
 
-def _limited(prep: Preparation, name: str, case: Case) -> Iterator[Prepared]:
-    """The case within what the reference takes: all values, else positive ones, else those within the given range."""
+def _limited(prep: Preparation, name: str, case: Case) -> bool:
+    """Keep the case within what the reference takes: all values, else positive ones, else those in the given range."""
     changed = case.values not in (GIVEN, "exchanged")
     for limits in ("", "positive", "range") if changed else ("",):
         with contextlib.suppress(TargetError, RuntimeError, ValueError, IndexError, TypeError):
             made = prep.realised(name, case.but(limits=limits))
             if made is not None and _kept(prep, made):
-                yield made
-                return
+                return True
+    return False
 
 
 def _kept(prep: Preparation, prepared: Prepared) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from veriformer.verify.comparison import chance
 from veriformer.verify.comparison.confirmation import confirm, look_closer
 from veriformer.verify.comparison.judgement import Observed, take
-from veriformer.verify.comparison.session import Session, read
+from veriformer.verify.comparison.session import Session
 from veriformer.verify.comparison.subject import Prepared
 from veriformer.verify.operations.models.noise import ERROR_RATE
 from veriformer.verify.targets.error import TargetError
@@ -53,12 +53,9 @@ def observe(session: Session, reference: str, candidate: str, inputs: str | None
         judged = [name for name in names if not (known["random"] and found.cases[name].mode == "given")]
         first = session.candidate(candidate, folder, judged, left(0.4), stateful=stateful, moments=chances)
     done = session.evaluate(reference, folder, judged, left(0.6), stateful=stateful, moments=chances)
-    for name in judged:
-        file = done.out / f"{name}.pt"
-        if file.is_file():
-            found.references[name] = read(file)
-    if chances and "given" in first.moments and (done.out / "given.moments.pt").is_file():
-        mine = read(done.out / "given.moments.pt")
+    found.references = {name: record for name in judged if (record := done.record(name)) is not None}
+    mine = done.record("given.moments")
+    if chances and "given" in first.moments and mine is not None:
         found.chances = chance.differences(mine, first.moments["given"], ERROR_RATE)
         found.raised = "" if "error" in mine else first.moments["given"].get("error", "")
     known_cases = [name for name in judged if name in found.references]

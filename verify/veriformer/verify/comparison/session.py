@@ -45,6 +45,11 @@ class Done:
     status: int = 0
     said: str = ""
 
+    def record(self, name: str) -> dict[str, Any] | None:
+        """Return what it wrote of a call; None where it wrote nothing."""
+        file = self.out / f"{name}.pt"
+        return read(file) if file.is_file() else None
+
 
 @dataclass
 class Ran:
@@ -149,9 +154,9 @@ class Session:
             done = self.job("candidate", left_s, spec=spec, folder=str(folder), cases=left, **given_now)
             begun = (done.out / "begun").read_text("utf-8").splitlines() if (done.out / "begun").is_file() else []
             for name in begun:
-                file = done.out / f"{name}.pt"
-                if file.is_file() or not done.starved:  # of a busy machine nothing is said
-                    ran.records[name] = read(file) if file.is_file() else _ended(done)
+                record = done.record(name)
+                if record is not None or not done.starved:  # of a busy machine nothing is said
+                    ran.records[name] = record or _ended(done)
             for file in done.out.glob("*.moments.pt"):
                 ran.moments[file.name.removesuffix(".moments.pt")] = read(file)
             if done.found is not None:
