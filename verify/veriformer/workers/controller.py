@@ -200,7 +200,6 @@ class Controller:
         self._begun.setdefault(message["worker"], deque(maxlen=_REMEMBERED)).append(message["item"])
 
     def _differences(self) -> dict[str, list[str]]:
-        """Return the version differences that every worker's session has found."""
         assert self._client is not None
         found: dict[str, list[str]] = self._client.run(different, self.session.name)
         return found

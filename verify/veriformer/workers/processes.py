@@ -179,7 +179,6 @@ class Processes:
 
 
 def _take_ready(waiting: deque[Item], unfinished: set[str]) -> Item | None:
-    """Take the first item out of which all that it needs is finished."""
     found = next((item for item in waiting if unfinished.isdisjoint(item.needs)), None)
     if found is not None:
         waiting.remove(found)
@@ -196,7 +195,6 @@ def _received(connection: Connection) -> dict[str, Any] | None:
 
 
 def _serve(session: Session, connection: Connection, environment: Mapping[str, str], folder: str) -> None:
-    """Do items, in a process of their own, as long as they come."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.chdir(folder)
     os.environ.clear()

@@ -39,7 +39,6 @@ def inspect(target: str, adapter_file: Path | None, device: str) -> None:
 
 
 def _inspected(target: str, adapter_file: Path | None, device: str) -> int:
-    """Show what is recognised, write the adapter, and return the exit status."""
     arguments.check_device(device)
     with Look(target).load() as first:
         return _shown(target, adapter_file, device, first)

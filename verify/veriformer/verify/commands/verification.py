@@ -61,7 +61,6 @@ def verification(request: Request, first: Look | None) -> int:
 
 
 def _run(request: Request, first: Look | None = None) -> _Ran:
-    """Look at the target, run the rows, and seek the causes of what failed."""
     plan = request.plan()
     rows = plan.rows()
     waived = waivers.of_run(request.target, request.waiver_file, rows)
@@ -133,7 +132,6 @@ def _judge_others(
 
 
 def _tell(ran: _Ran, request: Request) -> int:
-    """Write the files, show what was found, and return the exit status."""
     found, stopped = ran.found, ran.stopped
     _save(ran, request)
     if request.every_row:

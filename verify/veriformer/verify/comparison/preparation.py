@@ -221,7 +221,6 @@ def _generators(subject: Subject, inputs: str | None) -> tuple[Callable[[], Any]
 
 
 def _random(prep: Preparation, prepared: Prepared, record: dict[str, Any]) -> bool:
-    """Return whether another seed gives another result."""
     made = prep.objects.of(prepared)
     other = call(made, copy.deepcopy(prepared.inputs), seed=prepared.case.seed + 1, gradient=False).record
     return other["error"] is None and not _alike(record, other)

@@ -259,7 +259,6 @@ def _shown(cause: Cause, results: Sequence[Result], *, ordinary: bool) -> _Shown
 
 
 def _made_small(condition: Condition, results: Sequence[Result]) -> list[_Shown]:
-    """Return the counterexamples of rows that were made small."""
     return [
         _Shown(str(one.message), one.requirement, one.counterexample, _meets(condition, one, one.counterexample))
         for one in results

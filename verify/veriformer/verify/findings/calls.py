@@ -156,6 +156,5 @@ def _about(given: Floats, expected: Reference) -> Reference:
 
 
 def _trial(row: CheckRun, target: Target) -> Trial:
-    """A trial that draws nothing."""
     nothing = cast(st.DataObject, cast(Any, None))
     return Trial(target, row.check.operation, row.check.positional, row.dtype, row.device, nothing)

@@ -228,7 +228,6 @@ def _may_explain(one: Signature, other: Signature) -> bool:
 
 
 def _rate(what: tuple[str, str], examples: Sequence[Example]) -> float:
-    """Return the share of examples that fail in this way."""
     return sum(one.failed and kind(one) == what for one in examples) / max(1, len(examples))
 
 

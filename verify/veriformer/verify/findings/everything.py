@@ -46,7 +46,6 @@ def by_operation(results: Sequence[Result]) -> dict[str, list[Result]]:
 
 
 def _gravest(rows: Sequence[Result]) -> int:
-    """Return the place of the gravest weight among these rows."""
     order = [weight.value for weight in Weight]
     return min(order.index(row.weight) if row.weight in order else len(order) for row in rows)
 
@@ -132,14 +131,12 @@ def merged(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _of_one_fault(one: Finding, other: Finding) -> bool:
-    """Return whether two findings are of one fault."""
     if one.operation != other.operation or one.weight.advice != other.weight.advice:
         return False
     return one.what == other.what or _shows_one_call(one, other)
 
 
 def _shows_one_call(one: Finding, other: Finding) -> bool:
-    """Return whether two findings show one call with one result."""
     a, b = one.counterexample, other.counterexample
     if not a or not b or not a["arguments"] or first_words(one.message) != first_words(other.message):
         return False

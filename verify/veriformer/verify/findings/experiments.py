@@ -64,7 +64,6 @@ def explained_by(row: CheckRun, causes: Sequence[Cause], gather: Gather) -> Caus
 
 
 def _candidates(causes: Sequence[Cause]) -> Iterator[Cause]:
-    """Causes of wrong results that were borne out."""
     for cause in causes:
         if cause.confirmed and wrong_result(cause.signature) and not cause.condition.requirement:
             yield cause

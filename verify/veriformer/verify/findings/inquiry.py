@@ -168,7 +168,6 @@ class Inquiry:
         return PARTS[self.operation] if sound is not None and not self._fails(cause, sound) else None
 
     def _fails(self, cause: Cause, target: Target) -> bool:
-        """Return whether any of a few rows of a cause fails on another target."""
         fresh = (survey(row, target, self.seed, examples=EXAMPLES, seconds=_SECONDS) for row in cause.rows[:2])
         return any(example.failed for examples in fresh for example in examples)
 
@@ -214,7 +213,6 @@ class Inquiry:
         yield from (CheckRun(of[slug], names[-1], self._device) for slug, names in others.items() if len(names) > 1)
 
     def _every_row(self) -> Iterator[CheckRun]:
-        """The rows that failed."""
         of = {check.requirement.slug: check for check in checks() if check.operation == self.operation}
         failed = (result for result in self.results if result.requirement in of)
         yield from (CheckRun(of[result.requirement], str(result.dtype), result.device) for result in failed)

@@ -106,7 +106,6 @@ def _shared(names: Sequence[str | None]) -> str | None:
 
 
 def _witness_of(example: Example, witnesses: Sequence[tuple[str, Target]]) -> str | None:
-    """Return the first witness that fails likewise on an example."""
     for name, witness in witnesses:
         found = again(example, witness)
         if found is not None and _likewise(example, found):

@@ -55,7 +55,6 @@ def target_of(implementation: object, loader: str, spec: str, recognised: Recogn
 
 
 def _watched(target: Target, found: object) -> Target:
-    """The target, with what watches the code of its operations."""
     watch = watch_of(found)
     for name in (*POSITIONAL, *MODELS, *TRAINERS) if watch is not None else ():
         operation = target.operation(name)

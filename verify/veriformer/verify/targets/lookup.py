@@ -147,7 +147,6 @@ def _literals(tree: ast.Module, name: str) -> Iterator[object]:
 
 
 def _is_there(top: str) -> bool:
-    """Return whether a module or package of that name can be found."""
     if top in sys.modules or top in sys.builtin_module_names:
         return True
     try:

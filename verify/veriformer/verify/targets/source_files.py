@@ -243,13 +243,11 @@ def _own_functions(tree: ast.Module) -> frozenset[str]:
 
 
 def _read_inside(tree: ast.Module) -> set[str]:
-    """The names that functions and classes of the file read."""
     inside = [one for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef) for one in ast.walk(node)]
     return {one.id for one in inside if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
 
 
 def _bound(node: ast.Assign | ast.AnnAssign) -> set[str]:
-    """The names that an assignment binds."""
     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
     return {one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)}
 
