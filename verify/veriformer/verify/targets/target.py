@@ -115,22 +115,18 @@ class Target:
 
     def hides(self, operation: str) -> frozenset[str]:
         """The optional arguments whose default cannot be the contract's: left out, or with another in the signature."""
-        missing = self.unsupported_args(operation)
-        try:
-            parameters = inspect.signature(self.operation(operation) or self.unsupported_args).parameters
-        except (ValueError, TypeError):  # a built-in without one
-            return missing
-        usual = OPTIONAL.get(operation, {})
+        usual, parameters = OPTIONAL.get(operation, {}), _signature(self.operation(operation))
         shown = {name: p.default for name, p in parameters.items() if name in usual and p.default is not p.empty}
-        return missing | {name for name, default in shown.items() if not _same(default, usual[name])}
+        return self.unsupported_args(operation) | {
+            name for name, default in shown.items() if not _same(default, usual[name])
+        }
 
     def shows(self, operation: str) -> dict[str, Any]:
         """Return the signature's defaults, other than None, of optional arguments where the contract has others."""
-        names = self.hides(operation) - self.unsupported_args(operation)
-        try:
-            parameters = inspect.signature(self.operation(operation) or self.hides).parameters
-        except (ValueError, TypeError):  # a built-in without one
-            return {}
+        names, parameters = (
+            self.hides(operation) - self.unsupported_args(operation),
+            _signature(self.operation(operation)),
+        )
         shown = {name: parameters[name].default for name in names if name in parameters}
         return {name: default for name, default in shown.items() if default is not None}
 
@@ -175,6 +171,14 @@ _AXIS, _AXIS_OF_STAND_INS = "dim", "names"
 """PyTorch's stand-ins name an axis so that may also be given by a name."""
 
 
+def _signature(function: Callable[..., Any] | None) -> Mapping[str, inspect.Parameter]:
+    """Return the parameters in a signature; nothing of no function, or of a built-in without one."""
+    try:
+        return {} if function is None else inspect.signature(function).parameters
+    except (ValueError, TypeError):
+        return {}
+
+
 def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
     """Return the parameters of a function; of PyTorch's built-ins, which have no signature, those of the stand-in for
     tests of ``__torch_function__``: it lacks some options, but has all that are required."""
@@ -191,10 +195,7 @@ def _package(module: object) -> str:
 
 
 def _missing(function: Callable[..., Any] | None, names: Collection[str]) -> frozenset[str]:
-    try:
-        parameters = inspect.signature(function).parameters if function is not None else {}
-    except (ValueError, TypeError):  # a built-in without one
-        return frozenset()
+    parameters = _signature(function)
     if not parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
         return frozenset()
     offered = parameters.keys() - ({"window"} if "is_causal" not in parameters and "is_causal" in names else set())
