@@ -7,6 +7,7 @@ losses, and the angles of its rotary embeddings, are computed in fp32 whatever c
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module, metadata
 from types import SimpleNamespace
 from typing import Any
@@ -17,7 +18,7 @@ from torch import Tensor, nn
 
 from veriformer.verify.targets import transformers_attention
 from veriformer.verify.targets.argument_validation import with_validation
-from veriformer.verify.targets.seeding import seeded
+from veriformer.verify.targets.library_calls import by_rows, feed_forward, network, t5_buckets, with_weights
 
 _activations: Any = import_module("transformers.activations")
 _bloom: Any = import_module("transformers.models.bloom.modeling_bloom")
@@ -79,11 +80,6 @@ _OF_EAGER = {
 }
 
 
-def _with(module: nn.Module, weights: dict[str, Tensor], x: Tensor) -> Tensor:
-    out: Tensor = torch.func.functional_call(module, weights, (x,))
-    return out
-
-
 def _layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
     """DebertaLayerNorm; it always has both parameters."""
     d = x.shape[-1]
@@ -91,14 +87,14 @@ def _layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: floa
         "weight": torch.ones(d, dtype=x.dtype) if weight is None else weight,
         "bias": torch.zeros(d, dtype=x.dtype) if bias is None else bias,
     }
-    return _with(_deberta.DebertaLayerNorm(d, eps), given, x)
+    return with_weights(_deberta.DebertaLayerNorm(d, eps), given, x)
 
 
 def _rms_norm(x: Tensor, weight: Tensor | None, eps: float) -> Tensor:
     """LlamaRMSNorm, which T5, Mistral and others share; it always has a weight."""
     d = x.shape[-1]
     given = torch.ones(d, dtype=x.dtype) if weight is None else weight
-    return _with(_llama.LlamaRMSNorm(d, eps), {"weight": given}, x)
+    return with_weights(_llama.LlamaRMSNorm(d, eps), {"weight": given}, x)
 
 
 def _gelu(x: Tensor, approximate: str) -> Tensor:
@@ -114,32 +110,10 @@ def _network(activation: str, dropout_p: float = 0.0) -> nn.Module:
     return module
 
 
-def _weights(w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> dict[str, Tensor]:
-    return {"fc1.weight": w1.T, "fc1.bias": b1, "fc2.weight": w2.T, "fc2.bias": b2}
-
-
-def _feed_forward(
-    x: Tensor,
-    w1: Tensor,
-    b1: Tensor,
-    w2: Tensor,
-    b2: Tensor,
-    *,
-    activation: str,
-    dropout_p: float = 0.0,
-    training: bool = False,
-    generator: torch.Generator | None = None,
-) -> Tensor:
-    """Without the options of dropout it is the contract's ``mlp``."""
-    module = _network(activation, float(dropout_p)).train(training)
-    with seeded(generator if training else None):
-        return _with(module, _weights(w1, b1, w2, b2), x)
-
-
 def _swiglu(x: Tensor, w_gate: Tensor, w_up: Tensor, w_down: Tensor) -> Tensor:
     config = SimpleNamespace(hidden_size=1, intermediate_size=1, mlp_bias=False, hidden_act="silu")
     weights = {"gate_proj.weight": w_gate.T, "up_proj.weight": w_up.T, "down_proj.weight": w_down.T}
-    return _with(_llama.LlamaMLP(config), weights, x)
+    return with_weights(_llama.LlamaMLP(config), weights, x)
 
 
 def _mixture_of_experts(
@@ -149,7 +123,7 @@ def _mixture_of_experts(
     config = SimpleNamespace(num_experts_per_tok=int(top_k), num_local_experts=router.shape[1], hidden_size=x.shape[-1])
     rows = x.reshape(-1, x.shape[-1])
     _, gates, chosen = torch.func.functional_call(_mixtral.MixtralTopKRouter(config), {"weight": router.T}, (rows,))
-    experts = [_with(_network("gelu"), _weights(*of_expert), rows) for of_expert in zip(w1, b1, w2, b2, strict=True)]
+    experts = [network(_network("gelu"), rows, *of_expert) for of_expert in zip(w1, b1, w2, b2, strict=True)]
     of_token = torch.stack(experts, 1)[torch.arange(len(rows))[:, None], chosen]  # [tokens, top_k, d_out]
     out: Tensor = (gates.to(x.dtype)[..., None] * of_token).sum(1)
     return out.reshape(*x.shape[:-1], -1)
@@ -178,17 +152,12 @@ def _temperature_scale(logits: Tensor, temperature: float) -> Tensor:
 
 
 def _top_k_filter(logits: Tensor, k: int) -> Tensor:
-    return _by_rows(_logits.TopKLogitsWarper(int(k)), logits)
+    """Warpers take ids before scores, and these read none."""
+    return by_rows(partial(_logits.TopKLogitsWarper(int(k)), None), logits)
 
 
 def _top_p_filter(logits: Tensor, p: float) -> Tensor:
-    return _by_rows(_logits.TopPLogitsWarper(float(p)), logits)
-
-
-def _by_rows(warper: Any, logits: Tensor) -> Tensor:
-    """Warpers take scores [batch, V], and ids that these do not read."""
-    out: Tensor = warper(None, logits.reshape(-1, logits.shape[-1]))
-    return out.reshape(logits.shape)
+    return by_rows(partial(_logits.TopPLogitsWarper(float(p)), None), logits)
 
 
 def _rate(schedule: Any, step: int, lr: float, *arguments: int) -> float:
@@ -252,22 +221,12 @@ def _alibi_slopes(num_heads: int) -> Tensor:
     return tensor[:, 0, 1]
 
 
-def _t5_relative_position_bucket(
-    relative_position: Tensor, *, bidirectional: bool, num_buckets: int, max_distance: int
-) -> Tensor:
-    bucket: Tensor = _t5.T5Attention._relative_position_bucket(
-        relative_position.long(), bidirectional, num_buckets, max_distance
-    )
-    return bucket
-
-
 _OPERATIONS: dict[str, Any] = {
     "layer_norm": _layer_norm,
     "rms_norm": _rms_norm,
     "gelu": _gelu,
     "silu": _activations.ACT2FN["silu"],
-    "mlp": _feed_forward,
-    "feed_forward": _feed_forward,
+    **dict.fromkeys(("mlp", "feed_forward"), feed_forward(_network)),
     "swiglu": _swiglu,
     "mixture_of_experts": _mixture_of_experts,
     "xavier_normal": _xavier_normal,
@@ -281,7 +240,7 @@ _OPERATIONS: dict[str, Any] = {
     "noam": _noam,
     "rope": _rope,
     "alibi_slopes": _alibi_slopes,
-    "t5_relative_position_bucket": _t5_relative_position_bucket,
+    "t5_relative_position_bucket": t5_buckets(_t5.T5Attention._relative_position_bucket),
 }
 
 

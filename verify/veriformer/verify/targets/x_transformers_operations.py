@@ -8,9 +8,9 @@ positions are computed in fp32.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import partial
 from importlib import import_module, metadata
+from operator import not_
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from veriformer.verify.targets import x_transformers_models
 from veriformer.verify.targets.argument_validation import AttentionOptions, with_validation
+from veriformer.verify.targets.library_calls import by_rows, feed_forward, network, t5_buckets, with_weights
 from veriformer.verify.targets.seeding import seeded
 
 _attend: Any = import_module("x_transformers.attend")
@@ -148,55 +149,28 @@ def _multi_head_attention(
     return out
 
 
-def _network(network: nn.Module, x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
-    """A module with these weights; they are where its first and last linear layers have theirs."""
-    first, last = [name.removesuffix(".weight") for name, p in network.named_parameters() if p.ndim == 2]
-    weights = {f"{first}.weight": w1, f"{first}.bias": b1, f"{last}.weight": w2, f"{last}.bias": b2}
-    out: Tensor = torch.func.functional_call(network, weights, (x,))
-    return out
-
-
-def _feed_forward(
-    x: Tensor,
-    w1: Tensor,
-    b1: Tensor,
-    w2: Tensor,
-    b2: Tensor,
-    *,
-    activation: str,
-    dropout_p: float = 0.0,
-    training: bool = False,
-    generator: torch.Generator | None = None,
-) -> Tensor:
-    """Without the options of dropout it is the contract's ``mlp``."""
-    network = _library.FeedForward(1, custom_activation=_ACTIVATIONS[activation], dropout=float(dropout_p))
-    with seeded(generator if training else None):
-        return _network(network.train(training), x, w1.T, b1, w2.T, b2)
+def _network(activation: str, dropout_p: float) -> Any:
+    return _library.FeedForward(1, custom_activation=_ACTIVATIONS[activation], dropout=dropout_p)
 
 
 def _swiglu(x: Tensor, w_gate: Tensor, w_up: Tensor, w_down: Tensor) -> Tensor:
     """Its gated layers have biases: here zeros."""
     zeros = torch.zeros(2 * w_up.shape[1], dtype=x.dtype), torch.zeros(w_down.shape[1], dtype=x.dtype)
-    network = _library.FeedForward(1, glu=True, swish=True)
-    return _network(network, x, torch.cat([w_up, w_gate], 1).T, zeros[0], w_down.T, zeros[1])
+    return network(
+        _library.FeedForward(1, glu=True, swish=True), x, torch.cat([w_up, w_gate], 1), zeros[0], w_down, zeros[1]
+    )
 
 
 def _token_embedding(ids: Tensor, weight: Tensor) -> Tensor:
-    out: Tensor = torch.func.functional_call(_library.TokenEmbedding(1, 1), {"emb.weight": weight}, (ids,))
-    return out
-
-
-def _by_rows(choose: Callable[[Tensor], Tensor], logits: Tensor) -> Tensor:
-    """The library's filters take logits [batch, V]."""
-    return choose(logits.reshape(-1, logits.shape[-1])).reshape(logits.shape)
+    return with_weights(_library.TokenEmbedding(1, 1), {"emb.weight": weight}, ids)
 
 
 def _top_k_filter(logits: Tensor, k: int) -> Tensor:
-    return _by_rows(partial(_sampling.top_k, k=int(k)), logits)
+    return by_rows(partial(_sampling.top_k, k=int(k)), logits)
 
 
 def _top_p_filter(logits: Tensor, p: float) -> Tensor:
-    return _by_rows(partial(_sampling.top_p, thres=float(p)), logits)
+    return by_rows(partial(_sampling.top_p, thres=float(p)), logits)
 
 
 def _sinusoidal_encoding(num_positions: int, d_model: int, *, base: float) -> Tensor:
@@ -239,18 +213,8 @@ def _alibi_bias(num_heads: int, n_q: int, n_k: int) -> Tensor:
     return bias[:, :n_q, :n_k]
 
 
-def _t5_relative_position_bucket(
-    relative_position: Tensor, *, bidirectional: bool, num_buckets: int, max_distance: int
-) -> Tensor:
-    bucket: Tensor = _library.RelativePositionBias._relative_position_bucket(
-        relative_position.long(), not bidirectional, num_buckets, max_distance
-    )
-    return bucket
-
-
 _OPERATIONS: dict[str, Any] = {
-    "mlp": _feed_forward,
-    "feed_forward": _feed_forward,
+    **dict.fromkeys(("mlp", "feed_forward"), feed_forward(_network)),
     "swiglu": _swiglu,
     "token_embedding": _token_embedding,
     "top_k_filter": _top_k_filter,
@@ -259,7 +223,7 @@ _OPERATIONS: dict[str, Any] = {
     "rope": _rope,
     "alibi_slopes": _alibi_slopes,
     "alibi_bias": _alibi_bias,
-    "t5_relative_position_bucket": _t5_relative_position_bucket,
+    "t5_relative_position_bucket": t5_buckets(_library.RelativePositionBias._relative_position_bucket, not_),
 }
 
 
