@@ -1,7 +1,7 @@
 """A process that has imported PyTorch and forks one process for each job, so that every job begins afresh at once.
 
 Jobs come as lines of JSON on standard input, and what became of each goes back as a line on standard output. User code
-runs in the forked processes alone.
+runs in the forked processes alone, and values travel by files.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import signal
 import sys
 import time
 import traceback
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +31,31 @@ def _child(job: dict[str, Any]) -> None:
         os.dup2(source, number)
     status = 70
     try:
-        from veriformer.verify.comparison.jobs import run
-
-        status = run(job)
+        _run(job)
+        status = 0
     except BaseException:
         Path(job["said"] + ".error").write_text(traceback.format_exc(limit=-8), encoding="utf-8")
     finally:
         os._exit(status)
+
+
+def _run(job: dict[str, Any]) -> None:
+    """Do a job, and write what came of it into its folder in one step: a process that ends meanwhile leaves no half."""
+    from veriformer.verify.comparison import candidates, preparation, references
+    from veriformer.verify.targets.error import TargetError
+
+    kinds = {"prepare": preparation.prepare, "reference": references.evaluate, "candidate": candidates.run}
+    warnings.simplefilter("ignore")
+    os.chdir(job["directory"])
+    job["until"] = time.monotonic() + job["budget"]
+    try:
+        found = kinds[job["kind"]](job)
+    except TargetError as error:
+        found = {"unusable": str(error)}
+    file = Path(job["out"]) / "found.json"
+    half = file.with_suffix(".half")
+    half.write_text(json.dumps(found), encoding="utf-8")
+    half.replace(file)
 
 
 def _waited(child: int, seconds: float) -> dict[str, Any]:
@@ -70,7 +89,7 @@ def main() -> None:
     import torch._decomp  # (imported once, for all jobs)
     import torch._dynamo  # noqa: F401
 
-    import veriformer.verify.comparison.jobs  # noqa: F401
+    from veriformer.verify.comparison import candidates, preparation, references  # noqa: F401
 
     signal.signal(signal.SIGTERM, lambda signum, frame: sys.exit(1))
     for line in sys.stdin:
