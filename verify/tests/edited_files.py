@@ -6,7 +6,7 @@ import atexit
 import functools
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 Edit = Mapping[str, str]
@@ -14,21 +14,30 @@ Edit = Mapping[str, str]
 
 def edited(file: Path, edits: Iterable[Edit]) -> str:
     """Return the text of a file after edits; ValueError where an ``old`` is not there exactly once."""
-    text = file.read_text(encoding="utf-8")
+    return apply_edits(file.read_text(encoding="utf-8"), edits, str(file))
+
+
+def apply_edits(text: str, edits: Iterable[Edit], where: str) -> str:
+    """Return a text after edits; ValueError where an ``old`` is not there exactly once."""
     for edit in edits:
         times = text.count(edit["old"])
         if times != 1:
-            raise ValueError(f"{file}: expected once, got {times} times: {edit['old']!r}")
+            raise ValueError(f"{where}: expected once, got {times} times: {edit['old']!r}")
         text = text.replace(edit["old"], edit["new"])
     return text
 
 
 def written(name: str, file: Path, edits: Iterable[Edit]) -> Path:
     """Return the path of NAME.py, which holds a file after edits and is written once in a process."""
-    path = _folder() / file.parent.name / f"{name}.py"
+    return write_text(name, file.parent.name, lambda: edited(file, edits))
+
+
+def write_text(name: str, folder: str, text: Callable[[], str]) -> Path:
+    """Return the path of NAME.py in this folder of the process, written where it is not there."""
+    path = _folder() / folder / f"{name}.py"
     if not path.exists():
         path.parent.mkdir(exist_ok=True)
-        path.write_text(edited(file, edits), encoding="utf-8")
+        path.write_text(text(), encoding="utf-8")
     return path
 
 

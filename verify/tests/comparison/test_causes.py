@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.comparison.corpus import PAIRS
+from tests.comparison.corpus import candidate_file
 from tests.comparison.test_judgement import given, known
 from veriformer.spec.requirement import Weight
 from veriformer.verify.comparison.case import Case
@@ -53,7 +53,7 @@ def test_a_number_that_is_ignored_is_named_by_its_place() -> None:
 
 
 def test_a_candidate_that_raises_where_random_numbers_are_drawn_is_told(tmp_path: Path) -> None:
-    subject = load_subject(str(PAIRS / "wrong" / "mlp_dropout__raises_in_training.py"), ("ModelNew",))
+    subject = load_subject(str(candidate_file("wrong", "mlp_dropout__raises_in_training")), ("ModelNew",))
     torch.save({"built": {}, "used": {}}, tmp_path / "weights key.pt")
     prepared = Prepared("given", Case(), ([torch.ones(2, 4)], {}), ([4, 3, 0.5], {}), "key")
     raised = moments(Objects(subject, tmp_path), prepared)["error"]

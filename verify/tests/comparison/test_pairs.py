@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.comparison.corpus import PAIRS, compared
+from tests.comparison.corpus import PAIRS, candidate_file, compared, problem_file
 from veriformer.verify import FindingsError, TargetError
 from veriformer.verify.comparison import Comparison, compare
 from veriformer.verify.comparison.command import command
@@ -71,14 +71,14 @@ def test_without_inputs_there_is_no_verdict(tmp_path: Path) -> None:
 @pytest.mark.whole
 def test_what_cannot_be_loaded_is_refused() -> None:
     with pytest.raises(TargetError, match="no such file"):
-        compare(PAIRS / "problems" / "nowhere.py", PAIRS / "problems" / "add.py")
+        compare(PAIRS / "nowhere.py", problem_file("add"))
 
 
 @pytest.mark.whole
 def test_the_command_has_the_statuses_of_verify(capfd: pytest.CaptureFixture[str]) -> None:
-    problem = str(PAIRS / "problems" / "clip.py")
+    problem = str(problem_file("clip"))
     with pytest.raises(SystemExit) as ended:
-        command.main([problem, str(PAIRS / "wrong" / "clip__returns_its_argument.py")])
+        command.main([problem, str(candidate_file("wrong", "clip__returns_its_argument"))])
     assert ended.value.code == 1
     assert "DIFFER" in capfd.readouterr().err
     with pytest.raises(SystemExit) as ended:

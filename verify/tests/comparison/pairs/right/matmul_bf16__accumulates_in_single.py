@@ -1,2 +1,0 @@
-def product(a, b):
-    return (a.float() @ b.float()).to(a.dtype)
