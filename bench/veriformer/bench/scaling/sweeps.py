@@ -6,10 +6,9 @@ import fnmatch
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from veriformer.bench.operations.catalogue import FAMILIES
 from veriformer.bench.operations.family import Family
 from veriformer.bench.scaling.prediction import predicted_costs
-from veriformer.bench.timing.workloads import SIZES
+from veriformer.bench.timing.workloads import SIZES, family
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,7 @@ class Sweep:
     @property
     def family(self) -> Family:
         """The family of calls."""
-        return next(f for f in FAMILIES if (f.operation, f.case) == (self.operation, self.case))
+        return family(self.operation, self.case)
 
     @property
     def name(self) -> str:
