@@ -17,7 +17,11 @@ PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 ADDED = (  # what the page says in words: where each of its blocks is listed
     ("spec/veriformer/spec/requirements/__init__.py", "_MODULES = (", '"squared_relu",'),
     ("spec/veriformer/spec/operations/layers.py", "OPERATIONS = (", "SQUARED_RELU,"),
-    ("spec/veriformer/spec/requirements/rms_norm.py", "REQUIREMENTS = (", "_ORTHOGONAL,"),
+    (
+        "spec/veriformer/spec/requirements/layers.py",
+        'and a weight that is not $[d]$ in the dtype of "\n    "$x$ are refused.",',
+        "orthogonal=_ORTHOGONAL,",
+    ),
     ("verify/veriformer/verify/operations/layers/rms_norm.py", "CHECKS = (", "_ORTHOGONALITY, "),
     (
         "verify/veriformer/verify/mutants/faults/layers.py",
