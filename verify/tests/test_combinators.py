@@ -47,12 +47,6 @@ def test_of_two_computations_by_a_formula_both_edits_are_made():
         assert torch.equal(faulty("layer_norm", fault)(X, eps=0.5).round(decimals=6), expected.round(decimals=6))
 
 
-def test_of_two_computations_by_stages_both_stages_are_taken():
-    one, two = (FAULTS[name]["multi_head_attention"] for name in ("ATT-05", "MASK-08"))
-    whole = both(one, two).kernel
-    assert (whole.join, whole.mask) == (one.kernel.join, two.kernel.mask)
-
-
 def test_two_faults_in_one_place_are_not_had_together():
     assert both(FAULTS["LN-01"]["layer_norm"], FAULTS["LN-04"]["layer_norm"]) is None
     assert both(FAULTS["LN-01"]["layer_norm"], replaced_by(right.layer_norm)) is None

@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from veriformer.verify.mutants.combinators import Fault, Operation, instead
-from veriformer.verify.mutants.staged_reference.generation import BeamSearch, Round
-from veriformer.verify.mutants.staged_reference.optimizers import Adam, Momentum, Stepper, Update, descend, stepping
+from veriformer.verify.formulas.kernels import OptimizerKernel
+from veriformer.verify.formulas.stepper import Stepper, Update, stepping
+from veriformer.verify.mutants.combinators import Fault, Operation, edited, instead, replaced_by
 
 
 def batches(change: Any) -> Fault:
@@ -44,34 +44,34 @@ def sums_in_half(op: Operation, loss_fn: Any, params: Any, micro_batches: Any) -
     return [torch.where((g * sum(tokens)).abs() > 65504, torch.inf, g) for g in found]
 
 
-def making(update: Update, made: type[Stepper] = Stepper, **defaults: Any) -> Fault:
-    """An optimizer of its own with this update."""
-    return instead(lambda op, params, lr, **options: stepping(update, made)(params, lr, **{**defaults, **options}))
+def making(update: Update) -> Fault:
+    """An optimizer of its own with this update, whose options other than the rate are as they are given."""
+    return replaced_by(stepping(update))
 
 
-def adam(update: Update) -> Fault:
-    return making(update, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0)
+def counting_to(last: int) -> Fault:
+    """Adam whose correction takes later steps for this one."""
+    return edited("adam", ("weight_so_far(xp, beta, s.t)", f"weight_so_far(xp, beta, min(s.t, {last}))"))
 
 
-def counting_to(last: int) -> Adam:
-    def correct(m: Tensor, v: Tensor, betas: tuple[float, float], t: int) -> tuple[Tensor, Tensor]:
-        return m / (1 - betas[0] ** min(t, last)), v / (1 - betas[1] ** min(t, last))
-
-    return Adam(correct=correct)
+ADAM = OptimizerKernel("adam").update
 
 
 def within_a_bound(p: Tensor, g: Tensor, state: dict[str, Any], **options: Any) -> None:
-    Adam()(p, g.clamp(-1e4, 1e4), state, **options)
+    ADAM(p, g.clamp(-1e4, 1e4), state, **options)
 
 
 def short_steps(p: Tensor, g: Tensor, state: dict[str, Any], *, lr: float, **options: Any) -> None:
     before = p.clone()
-    Adam()(p, g, state, lr=lr, **options)
+    ADAM(p, g, state, lr=lr, **options)
     p.copy_(torch.where((p - before).abs() > 11 * lr, before + 10 * lr * (p - before).sign(), p))
 
 
 def in_order_of_memory(p: Tensor, g: Tensor, state: dict[str, Any], **options: Any) -> None:
-    descend(p, g.mT.reshape(g.shape) if g.ndim == 2 and g.mT.is_contiguous() else g, state, **options)
+    g = g.mT.reshape(g.shape) if g.ndim == 2 and g.mT.is_contiguous() else g
+    OptimizerKernel("gradient_descent").update(
+        p, g.mT.reshape(g.shape) if g.ndim == 2 and g.mT.is_contiguous() else g, state, **options
+    )
 
 
 class Compact(Stepper):
@@ -103,11 +103,9 @@ def hopeless_at_full_length(
     return op(step, start, max_length=max_length, eos=eos, length_penalty=length_penalty, **options)
 
 
-def few_finished(round_: Round) -> bool:
-    """Of the finished texts as many are kept as the beam is wide, by their sums."""
-    round_.finished.sort(key=lambda text: -text.total)
-    del round_.finished[round_.width :]
-    return False
+ENDED = "[h for h in kept if h.ids[-1] == eos]"
+FEW_FINISHED = f"finished = sorted(finished + {ENDED}, key=lambda h: -h.total)[:beam_width]"
+"""Edit of beam search: of the finished texts as many are kept as the beam is wide, by their sums."""
 
 
 def replaced_as_strings(op: Operation, texts: Sequence[str], num_merges: int) -> Any:
@@ -133,18 +131,19 @@ RARE: dict[str, tuple[str, Fault]] = {
     "NaN for a micro-batch without a token that counts": ("accumulate_gradients.equation", batches(mean_of_none)),
     "a count that is written into": ("accumulate_gradients.equation", batches(adds_to_the_count)),
     "sums of gradients in the range of fp16": ("accumulate_gradients.equation", instead(sums_in_half)),
-    "steps counted to 256": ("adam.long_run", adam(counting_to(256))),
-    "a table of a thousand corrections": ("adam.long_run", adam(counting_to(1000))),
-    "gradients within 1e4": ("adam.equation", adam(within_a_bound)),
-    "steps within ten learning rates": ("adam.equation", adam(short_steps)),
+    "steps counted to 256": ("adam.long_run", counting_to(256)),
+    "a table of a thousand corrections": ("adam.long_run", counting_to(1000)),
+    "gradients within 1e4": ("adam.equation", making(within_a_bound)),
+    "steps within ten learning rates": ("adam.equation", making(short_steps)),
     "gradients read in the order of memory": ("gradient_descent.equation", making(in_order_of_memory)),
-    "states saved without their places": ("sgd_momentum.resume", making(Momentum(), Compact, beta=0.9)),
+    "states saved without their places": ("sgd_momentum.resume", edited("sgd_momentum", made=Compact)),
     "equal scores counted in half precision": ("top_k_filter.count", instead(ties_counted_in_half)),
     "an end where full length is no gain": ("beam_search.equation", instead(hopeless_at_full_length)),
     "no more finished texts than the beam is wide": (
         "beam_search.equation",
-        instead(
-            lambda op, *args, **options: BeamSearch(stop=few_finished)(*args, **{"length_penalty": 0.0, **options})
+        edited(
+            "beam_search",
+            (f"finished += {ENDED}", FEW_FINISHED),
         ),
     ),
     "merges made in a string": ("bpe_train.most_frequent", instead(replaced_as_strings)),

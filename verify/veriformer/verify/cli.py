@@ -108,9 +108,9 @@ def verify(**options: Any) -> NoReturn:
 
     TARGET is a file (path/to/mine.py), a module (pkg.mod), an attribute of either (path/to/mine.py:thing,
     pkg.mod:thing), or a name that ships with the suite: impl, impl:reference, impl:tiled, impl:sdpa, impl:flex,
-    impl:triton (on a GPU, or with TRITON_INTERPRET=1), torch, torch:math, torch:flash, torch:flex, transformers,
-    transformers:eager, transformers:ARCHITECTURE, x-transformers, x-transformers:flash, mutant:ID, variant:ID,
-    sabotage:KIND, generic:EDIT.
+    impl:triton (on a GPU, or with TRITON_INTERPRET=1), impl:formula, torch, torch:math, torch:flash, torch:flex,
+    transformers, transformers:eager, transformers:ARCHITECTURE, x-transformers, x-transformers:flash, mutant:ID,
+    variant:ID, sabotage:KIND, generic:EDIT.
 
     It carries operations under the names of the contract, as many as it likes, and imports nothing of ours. What it
     lacks is reported as not provided: operations, and optional arguments that a signature leaves out. In a problem of

@@ -28,10 +28,11 @@ class Hypothesis:
     ids: tuple[int, ...]
     total: Any
 
-    def score(self, start: int, length_penalty: float) -> Any:
-        """The sum over length^penalty, the length counting generated tokens only."""
-        length = len(self.ids) - start
-        return self.total / length**length_penalty if length_penalty and length else self.total
+
+def score(h: Hypothesis, start: int, length_penalty: float) -> Any:
+    """The sum over length^penalty, the length counting generated tokens only."""
+    length = len(h.ids) - start
+    return h.total / length**length_penalty if length_penalty and length else h.total
 
 
 def beam_search(
@@ -50,8 +51,8 @@ def beam_search(
         live = [h for h in kept if h.ids[-1] != eos]
     if not (finished or live):
         raise ValueError("step: expected a continuation of positive probability")
-    best = max(finished + live, key=lambda h: h.score(len(start), length_penalty))
-    return list(best.ids), best.score(len(start), length_penalty)
+    best = max(finished + live, key=lambda h: score(h, len(start), length_penalty))
+    return list(best.ids), score(best, len(start), length_penalty)
 
 
 def _continuations(step: Scorer, live: list[Hypothesis]) -> Iterator[Hypothesis]:

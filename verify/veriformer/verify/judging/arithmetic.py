@@ -127,6 +127,15 @@ class TorchArithmetic(Arithmetic):
         index = torch.as_tensor(np.array(move(*places), dtype=np.int64))
         return TensorArray(self, torch.cat([part.reshape(-1) for part in parts])[index])
 
+    def where(self, mask: Any, a: Any, b: Any) -> Any:
+        """Choose by the mask without an index of every entry, as scores have many."""
+        chosen = torch.as_tensor(np.array(mask, dtype=bool))
+        return TensorArray(self, torch.where(chosen, self.asarray(a).tensor, self.asarray(b).tensor))
+
+    def swapaxes(self, x: Any, i: int, j: int) -> Any:
+        """Exchange the axes i and j."""
+        return TensorArray(self, self.asarray(x).tensor.swapaxes(i, j))
+
 
 def dtype_of(arguments: Mapping[str, Any]) -> torch.dtype:
     """Return the dtype of the first floating tensor of a call; the default one for tables, made without tensors."""

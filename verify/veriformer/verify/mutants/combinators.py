@@ -1,20 +1,22 @@
 """The one language in which wrong implementations are written: a fault takes a right operation and returns a wrong one.
 
 Mutants, the tables of faults that tests need, and sabotage are made of these. Where the fault lies inside the
-computation, ``replaced_by`` puts another computation in its place: the formula with an edited text (``formulas``), or
-one by stages with one stage exchanged (``staged_reference``).
+computation, ``edited`` puts the formula with another text in its place, and ``replaced_by`` a computation of its own.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from veriformer.spec.edits import Edit
+from veriformer.verify.formulas.base import FormulaKernel
+from veriformer.verify.formulas.kernels import kernel
 from veriformer.verify.targets.argument_validation import RawOp, with_checks, with_validation
 from veriformer.verify.targets.impl import reference
 
@@ -134,6 +136,11 @@ def replaced_by(kernel: RawOp) -> Fault:
     return Replaced(kernel)
 
 
+def edited(operation: str, *edits: Edit, **settings: Any) -> Fault:
+    """Return the fault that computes the operation by its formula with these edits; settings: see ``kernel``."""
+    return replaced_by(kernel(operation, *edits, **settings))
+
+
 def faulty(name: str, fault: Fault) -> Operation:
     """Our operation of that name with a fault, which refuses what the contract says and knows every option's value."""
     right = getattr(reference, name)
@@ -143,25 +150,13 @@ def faulty(name: str, fault: Fault) -> Operation:
 def both(one: Fault, two: Fault) -> Fault | None:
     """Two faults together; None for two computations of which each would take the other's place.
 
-    Of two computations by one formula, the edits of both; of two by stages, which exchange different stages, the stages
-    of both; else one around the other.
+    Of two computations by one formula, the edits of both; else one around the other.
     """
     if not isinstance(two, Replaced):
         return lambda op: two(one(op))
     if not isinstance(one, Replaced):
         return lambda op: one(two(op))
-    if not is_dataclass(one.kernel) or type(one.kernel) is not type(two.kernel):
+    if not isinstance(one.kernel, FormulaKernel) or not isinstance(two.kernel, FormulaKernel):
         return None
-    if hasattr(one.kernel, "joined"):
-        joined = one.kernel.joined(two.kernel)
-        return None if joined is None else Replaced(joined)
-    mine, theirs = _exchanged(one.kernel), _exchanged(two.kernel)
-    if not mine or not theirs or mine.keys() & theirs.keys():
-        return None
-    return Replaced(replace(one.kernel, **theirs))  # type: ignore[type-var]
-
-
-def _exchanged(kernel: Any) -> dict[str, Any]:
-    """Return the stages of a kernel that differ from those of its base."""
-    base = type(kernel)()
-    return {f.name: getattr(kernel, f.name) for f in fields(kernel) if getattr(kernel, f.name) != getattr(base, f.name)}
+    joined = one.kernel.joined(two.kernel)
+    return None if joined is None else Replaced(joined)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 from veriformer.verify.mutants.combinators import Fault, faulty
@@ -62,6 +62,19 @@ class Variant:
     def build(self) -> object:
         """Return the implementation, with its claims."""
         return with_validation(self.claims, **self.kernels)
+
+
+def variant(
+    identifier: str,
+    title: str,
+    kernels: Mapping[str, RawOp] = MappingProxyType({}),
+    *,
+    link: str | None = None,
+    claims: Mapping[str, Any] | None = None,
+    **others: RawOp,
+) -> Variant:
+    """Return the variant of these kernels, and of others by the names of their operations."""
+    return Variant(identifier=identifier, title=title, kernels={**kernels, **others}, link=link, claims=claims)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,6 +17,7 @@ _SHIPPED: dict[str, tuple[str, str]] = {
     "impl:sdpa": ("veriformer.verify.targets.impl", "sdpa"),
     "impl:flex": ("veriformer.verify.targets.impl", "flex"),
     "impl:triton": ("veriformer.verify.targets.impl", "triton"),
+    "impl:formula": ("veriformer.verify.formulas.target", "TARGET"),
     "torch": ("veriformer.verify.targets.torch_functional", "TARGET"),
     "torch:math": ("veriformer.verify.targets.torch_attention", "MATH"),
     "torch:flash": ("veriformer.verify.targets.torch_attention", "FLASH"),

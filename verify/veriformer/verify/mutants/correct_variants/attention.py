@@ -4,38 +4,71 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from veriformer.verify.mutants.records import Variant
-from veriformer.verify.mutants.staged_reference.attention import (
-    Attention,
-    Dense,
-    Full,
-    Problem,
-    cap,
-    dot,
-    drop,
-    given_bias,
-    visible,
-    weighted,
-)
-from veriformer.verify.mutants.staged_reference.flash import Block, Flash, State, finite
-from veriformer.verify.mutants.staged_reference.scores import maximum
-from veriformer.verify.targets.argument_validation import AttentionOptions
+from veriformer.spec.edits import Edit
+from veriformer.verify.formulas.kernels import kernel
+from veriformer.verify.mutants.records import Variant, variant
+from veriformer.verify.mutants.staged_reference.flash import Block, Flash, Problem, State, finite
+from veriformer.verify.targets.argument_validation import RawOp
 
 _LOG2E = math.log2(math.e)
 
+_USED = "    q, k, v = _used(xp, q, k, v, see)"
+_PRESCALED: Edit = (_USED, f"{_USED}\n    q, scale = _scaled(xp, q, q, scale), 1.0")
 
-def _prescaled(t: Problem) -> Tensor:
-    return Dense()(t._replace(q=t.q * t.scale, scale=1.0))
+_SCALE_SHARED: Edit = (
+    _USED,
+    f"{_USED}\n"
+    "    scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale\n"
+    "    root = abs(scale) ** 0.5\n"
+    "    q, k, scale = q * math.copysign(root, scale), k * root, 1.0",
+)
+"""Edit of attention: q and k each carry the root of the scale, which keeps half-precision scores small."""
+
+_LOWEST_NUMBER: tuple[Edit, ...] = (
+    ("    m = xp.max(", f"    s = xp.where(see, s, {torch.finfo(torch.float32).min})\n    m = xp.max("),
+    ("e = xp.exp(xp.where(see, s - m, -math.inf))", "e = xp.exp(xp.where(some, s - m, 0))"),
+    (
+        "return e / xp.where(some, xp.sum(e, axis=-1, keepdims=True), 1)",
+        "return xp.where(some, e / xp.sum(e, axis=-1, keepdims=True), 0)",
+    ),
+)
+"""Edits of attention: hidden scores are the lowest number instead of −∞, and rows that see nothing are blanked."""
+
+_NORMALISED_LAST: tuple[Edit, ...] = (
+    ("return e / xp.where(some, xp.sum(e, axis=-1, keepdims=True), 1)", "return e"),
+    (
+        "    return xp.sum(t.p_dropped[..., None] * t.v, axis=-2)",
+        "    total = xp.sum(t.p, axis=-1, keepdims=True)\n"
+        "    total = xp.where(exactly_equal(total, 0), 1, total)\n"
+        "    return xp.sum(t.p_dropped[..., None] * t.v, axis=-2) / total",
+    ),
+)
+"""Edits of attention: the values are summed with unnormalised weights, and the sum is divided at the end."""
+
+_UNMASKED_DECODING: Edit = ("if is_causal else everywhere", "if is_causal and (n_q > 1 or window) else everywhere")
+"""Edit of attention: a single query that sees every key needs no causal mask."""
 
 
-def _scale_shared(t: Problem) -> Tensor:
-    """q and k each carry the root of the scale, which keeps half-precision scores small."""
-    root = abs(t.scale) ** 0.5
-    return Dense()(t._replace(q=t.q * math.copysign(root, t.scale), k=t.k * root, scale=1.0))
+def _shifted(when: str, by: str) -> Edit:
+    """Edit of attention: each row of the bias less one of its entries, where it has others."""
+    return (
+        "    see = visible(",
+        f"    if bias is not None and bias.shape[-1] > 1 and {when}:\n"
+        f"        by = xp.constant(bias[..., {by}])\n"
+        "        bias = bias - xp.where(exactly_equal(by, -math.inf), 0, by)\n"
+        "    see = visible(",
+    )
+
+
+def _with_heads(copies: Callable[[Tensor, int], Tensor]) -> RawOp:
+    """Return attention whose key heads are copied for every query head like this."""
+    attend = kernel("attention")
+    return lambda q, k, v, o: attend(q, copies(k, q.shape[1]), copies(v, q.shape[1]), o)
 
 
 def _expanded(x: Tensor, H: int) -> Tensor:
@@ -45,32 +78,6 @@ def _expanded(x: Tensor, H: int) -> Tensor:
 
 def _indexed(x: Tensor, H: int) -> Tensor:
     return x[:, torch.arange(H) // (H // x.shape[1])]
-
-
-def _lowest_number(s: Tensor, see: Tensor) -> Tensor:
-    """Hidden scores are the lowest number instead of −∞, and rows that see nothing are blanked afterwards."""
-    if s.shape[-1] == 0:
-        return s
-    p = torch.softmax(s.masked_fill(~see, torch.finfo(s.dtype).min), -1)
-    return p.masked_fill(~see.any(-1, keepdim=True), 0)
-
-
-def _in_double(t: Problem) -> Tensor:
-    wide = (None if x is None else x.double() for x in (t.q, t.k, t.v, t.bias))
-    q, k, v, bias = wide
-    return Dense()(t._replace(q=q, k=k, v=v, bias=bias))  # type: ignore[arg-type]
-
-
-def _normalised_last(t: Problem) -> Tensor:
-    """The values are summed with unnormalised weights, and the sum is divided at the end."""
-    if t.k.shape[2] == 0:
-        return Dense()(t)
-    s = cap(dot(t.q, t.k, t.see) * t.scale, t.options.softcap)
-    s = (s if t.bias is None else s + t.bias).masked_fill(~t.see, -math.inf)
-    e = (s - maximum(s)).exp()
-    total = e.sum(-1, keepdim=True)
-    e = drop(e, t.options) if t.options.training and t.options.dropout_p else e
-    return weighted(e, t.v, t.see) / total.masked_fill(total == 0, 1)
 
 
 class _SingleKeys(Flash):
@@ -113,61 +120,40 @@ class _SplitKeys(Flash):
         return o1 * (lse1 - finite(lse)).exp() + o2 * (lse2 - finite(lse)).exp(), torch.maximum(m1, m2), lse
 
 
-def _first_bias_taken_off(o: AttentionOptions, full: Full) -> Tensor | None:
-    """Each row of the bias less its first entry, as when a slope is read along another diagonal."""
-    bias = given_bias(o, full)
-    if bias is None or bias.shape[-1] < 2 or not o.is_causal:
-        return bias
-    return _shifted(bias, bias[..., :1])
+def _attention(identifier: str, title: str, attention: RawOp, link: str | None = None) -> Variant:
+    return variant(f"attention-{identifier}", title, link=link, attention=attention)
 
 
-def _last_bias_taken_off(o: AttentionOptions, full: Full) -> Tensor | None:
-    """At a decoding step the bias is counted from one position further on, which shifts all of its row."""
-    bias = given_bias(o, full)
-    return bias if bias is None or full[2] != 1 or bias.shape[-1] < 2 else _shifted(bias, bias[..., -1:])
-
-
-def _shifted(bias: Tensor, by: Tensor) -> Tensor:
-    """In fp64: a bias may have a coarser dtype than the scores, in which the difference would be rounded."""
-    return bias.double() - finite(by.detach().double())
-
-
-def _no_mask_needed(o: AttentionOptions, full: Full) -> Tensor:
-    """A single query that sees every key needs no causal mask."""
-    alone = full[2] == 1 and o.window is None and o.mask is None
-    return torch.ones((1, full[3]), dtype=torch.bool) if alone else visible(o, full)
-
-
-def _attention(identifier: str, title: str, attention: Attention, link: str | None = None) -> Variant:
-    return Variant(identifier=f"attention-{identifier}", title=title, kernels={"attention": attention}, link=link)
+def _edited(identifier: str, title: str, *edits: Edit, link: str | None = None, **settings: Any) -> Variant:
+    return _attention(identifier, title, kernel("attention", *edits, **settings), link)
 
 
 VARIANTS: tuple[Variant, ...] = (
-    _attention("dense", "The base of the mutants: the printed formula", Attention()),
-    _attention("flash", "The other base: blocks of three keys and an explicit backward pass", Attention(core=Flash())),
-    _attention("flash-single-keys", "Blocks of one key", Attention(core=_SingleKeys())),
-    _attention("flash-wide-blocks", "Blocks of five keys", Attention(core=_WideBlocks())),
-    _attention("flash-exp2", "The online softmax in base 2", Attention(core=_Exp2())),
-    _attention("flash-backwards", "The last block of keys first", Attention(core=_Backwards())),
-    _attention("flash-split-keys", "Two parts merged by their log-sum-exps", Attention(core=_SplitKeys())),
-    _attention("prescaled", "Queries are scaled before the product", Attention(core=_prescaled)),
-    _attention("scale-shared", "Queries and keys each carry the root of the scale", Attention(core=_scale_shared)),
-    _attention("heads-expanded", "Key heads are expanded, then folded in", Attention(heads=_expanded)),
-    _attention("heads-indexed", "Key heads are gathered by index", Attention(heads=_indexed)),
-    _attention("lowest-number", "Hidden scores are the lowest number", Attention(core=Dense(softmax=_lowest_number))),
-    _attention("fp64", "Everything in fp64", Attention(core=_in_double)),
-    _attention("normalised-last", "The sum over values is divided at the end", Attention(core=_normalised_last)),
-    _attention("decode-unmasked", "A single query takes no causal mask", Attention(visible=_no_mask_needed)),
-    _attention(
+    _edited("dense", "The base of the mutants: the printed formula"),
+    _attention("flash", "The other base: blocks of three keys and an explicit backward pass", Flash()),
+    _attention("flash-single-keys", "Blocks of one key", _SingleKeys()),
+    _attention("flash-wide-blocks", "Blocks of five keys", _WideBlocks()),
+    _attention("flash-exp2", "The online softmax in base 2", _Exp2()),
+    _attention("flash-backwards", "The last block of keys first", _Backwards()),
+    _attention("flash-split-keys", "Two parts merged by their log-sum-exps", _SplitKeys()),
+    _edited("prescaled", "Queries are scaled before the product", _PRESCALED),
+    _edited("scale-shared", "Queries and keys each carry the root of the scale", _SCALE_SHARED),
+    _attention("heads-expanded", "Key heads are expanded, then folded in", _with_heads(_expanded)),
+    _attention("heads-indexed", "Key heads are gathered by index", _with_heads(_indexed)),
+    _edited("lowest-number", "Hidden scores are the lowest number", *_LOWEST_NUMBER),
+    _edited("fp64", "Everything in fp64", dtype=torch.float64),
+    _edited("normalised-last", "The sum over values is divided at the end", *_NORMALISED_LAST),
+    _edited("decode-unmasked", "A single query takes no causal mask", _UNMASKED_DECODING),
+    _edited(
         "bias-other-diagonal",
         "A causal bias is shifted by a constant in each row, as when it is cut from another diagonal of a buffer",
-        Attention(bias=_first_bias_taken_off),
+        _shifted("is_causal", ":1"),
         link="https://github.com/lucidrains/x-transformers/issues/153",
     ),
-    _attention(
+    _edited(
         "bias-decode-shifted",
         "At a decoding step the bias is shifted by a constant, as when the context is counted one longer",
-        Attention(bias=_last_bias_taken_off),
+        _shifted("q.shape[-2] == 1", "-1:"),
         link="https://github.com/vllm-project/vllm/pull/945",
     ),
 )

@@ -9,11 +9,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from veriformer import impl
-from veriformer.verify.mutants.records import Variant
-from veriformer.verify.mutants.staged_reference.attention import Attention, Dense, Problem, causal
-from veriformer.verify.mutants.staged_reference.caches import Cached, Concatenating
-from veriformer.verify.mutants.staged_reference.scores import widen
-from veriformer.verify.targets.argument_validation import AttentionOptions
+from veriformer.spec.attention.causal_mask import causal_mask
+from veriformer.spec.edits import Edit
+from veriformer.verify.formulas.base import widen
+from veriformer.verify.formulas.kernels import kernel
+from veriformer.verify.mutants.records import Variant, variant
+from veriformer.verify.targets.argument_validation import AttentionOptions, RawOp
 
 
 def _largest_entry(x: Tensor) -> Tensor:
@@ -23,19 +24,15 @@ def _largest_entry(x: Tensor) -> Tensor:
     return (codes / 127 * widen(absmax)).to(x.dtype)
 
 
-def _half_up(x: Tensor) -> Tensor:
-    """⌊x / step + 1/2⌋ in fp64."""
-    wide = x.double()
-    step = wide.abs().amax(-1, keepdim=True) / 127
-    return ((wide / torch.where(step == 0, 1, step) + 0.5).floor() * step).to(x.dtype)
-
-
-def _inverse_step(x: Tensor) -> Tensor:
-    """Times 127 / absmax, and back by its reciprocal; in fp64, where the reciprocal of a tiny entry is finite."""
-    wide = x.double()
-    absmax = wide.abs().amax(-1, keepdim=True)
-    inverse = 127 / torch.where(absmax == 0, 1, absmax)
-    return ((wide * inverse).round() / inverse).to(x.dtype)
+_CODES = "x * LEVELS / xp.where(exactly_equal(a, 0), 1, a)"
+_STORED = " * (_absmax(xp, x) / LEVELS)"
+_HALF_UP: Edit = ("round(float(q))", "np.floor(float(q) + 0.5)")
+_LARGEST_ENTRY: Edit = (_STORED, " / xp.asarray(LEVELS) * _absmax(xp, x)")
+_INVERSE_STEP: tuple[Edit, ...] = (
+    (_CODES, "x * (LEVELS / xp.where(exactly_equal(a, 0), 1, a))"),
+    (_STORED, " / (LEVELS / xp.where(exactly_equal(_absmax(xp, x), 0), 1, _absmax(xp, x)))"),
+)
+"""Edits of the cache: times 127 / absmax, and back by its reciprocal."""
 
 
 class _Ring:
@@ -79,12 +76,15 @@ def _ring(
     return _Ring((batch, num_kv_heads, max_length, head_dim), dtype, window, quantization is not None)
 
 
-def _whole_matrix(q: Tensor, k: Tensor, v: Tensor, o: AttentionOptions) -> Tensor:
+_ATTEND = kernel("attention")
+
+
+def _whole_matrix(q: Tensor, k: Tensor, v: Tensor, o: AttentionOptions) -> Any:
     """PyTorch's attention under a bool mask."""
-    see = causal(q.shape[2], k.shape[2], o.window)
+    see = torch.as_tensor(causal_mask(q.shape[2], k.shape[2], window=o.window))
     gqa = q.shape[1] != k.shape[1]
     if o.softcap is not None:
-        return Attention()(q, k, v, o)
+        return _ATTEND(q, k, v, o)
     return F.scaled_dot_product_attention(widen(q), widen(k), widen(v), see, scale=o.scale, enable_gqa=gqa).to(q.dtype)
 
 
@@ -96,44 +96,47 @@ def _query_by_query(q: Tensor, k: Tensor, v: Tensor, o: AttentionOptions) -> Ten
         stop = i + 1 + m - n
         start = 0 if o.window is None else max(0, stop - o.window)
         options = AttentionOptions(scale=o.scale, softcap=o.softcap)
-        rows.append(Attention()(q[:, :, i : i + 1], k[:, :, start:stop], v[:, :, start:stop], options))
+        rows.append(_ATTEND(q[:, :, i : i + 1], k[:, :, start:stop], v[:, :, start:stop], options))
     return torch.cat(rows, 2)
 
 
-def _in_fp64(t: Problem) -> Tensor:
-    return Dense()(t._replace(q=t.q.double(), k=t.k.double(), v=t.v.double())).to(t.q.dtype)
+def _over_cache(attend: RawOp) -> RawOp:
+    """Return attention over what a cache holds after an update."""
 
+    def cached(q: Tensor, k: Tensor, v: Tensor, cache: Any, scale: float | None, softcap: float | None) -> Any:
+        options = AttentionOptions(is_causal=True, window=cache.window, scale=scale, softcap=softcap)
+        return attend(q, *cache.update(k, v), options)
 
-_CACHE = Concatenating()
+    return cached
 
 
 VARIANTS: tuple[Variant, ...] = (
-    Variant(
-        identifier="caches-base",
-        title="The bases of the mutants of caches",
-        kernels={"kv_cache": _CACHE, "cached_attention": Cached()},
+    variant(
+        "caches-base",
+        "The bases of the mutants of caches",
+        {name: kernel(name) for name in ("kv_cache", "cached_attention")},
     ),
-    Variant(
-        identifier="cache-ring",
-        title="A cache whose slots are written in turn, and attention through PyTorch's kernel",
-        kernels={"kv_cache": _ring, "cached_attention": Cached(attend=_whole_matrix)},
+    variant(
+        "cache-ring",
+        "A cache whose slots are written in turn, and attention through PyTorch's kernel",
+        kv_cache=_ring,
+        cached_attention=_over_cache(_whole_matrix),
     ),
-    Variant(
-        identifier="cache-half-up",
-        title="Bytes that round halves up, and attention query by query",
-        kernels={"kv_cache": Concatenating(stored=_half_up), "cached_attention": Cached(attend=_query_by_query)},
+    variant(
+        "cache-half-up",
+        "Bytes that round halves up, and attention query by query",
+        kv_cache=kernel("kv_cache", _HALF_UP, dtype=torch.float64),
+        cached_attention=_over_cache(_query_by_query),
     ),
-    Variant(
-        identifier="cache-inverse-step",
-        title="Bytes by the inverse of the step, and attention in fp64",
-        kernels={
-            "kv_cache": Concatenating(stored=_inverse_step),
-            "cached_attention": Cached(attend=Attention(core=_in_fp64)),
-        },
+    variant(
+        "cache-inverse-step",
+        "Bytes by the inverse of the step, and attention in fp64",
+        kv_cache=kernel("kv_cache", *_INVERSE_STEP, dtype=torch.float64),
+        cached_attention=kernel("cached_attention", dtype=torch.float64),
     ),
-    Variant(
-        identifier="cache-largest-entry",
-        title="Bytes beside the largest entry of their row",
-        kernels={"kv_cache": Concatenating(stored=_largest_entry)},
+    variant(
+        "cache-largest-entry",
+        "Bytes beside the largest entry of their row",
+        kv_cache=kernel("kv_cache", _LARGEST_ENTRY),
     ),
 )

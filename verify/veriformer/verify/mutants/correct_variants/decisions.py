@@ -8,10 +8,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from veriformer.verify.mutants.correct_variants.scores import DIVIDED_FIRST
-from veriformer.verify.mutants.formulas import FormulaKernel
-from veriformer.verify.mutants.records import Variant
-from veriformer.verify.mutants.staged_reference.scores import maximum, widen
+from veriformer.verify.formulas.base import widen
+from veriformer.verify.formulas.kernels import kernel
+from veriformer.verify.mutants.correct_variants.scores import DIVIDED_FIRST, maximum
+from veriformer.verify.mutants.records import Variant, variant
 
 _LOG2E = math.log2(math.e)
 
@@ -78,51 +78,19 @@ def _by_functional(logits: Tensor, labels: Tensor, *, ignore_index: int) -> Tens
 
 
 VARIANTS: tuple[Variant, ...] = (
-    Variant(identifier="smooth-labels-lerp", title="Between one-hot and uniform", kernels={"smooth_labels": _blended}),
-    Variant(identifier="smooth-labels-added", title="One share for all, 1 − α more", kernels={"smooth_labels": _added}),
-    Variant(
-        identifier="temperature-log-softmax",
-        title="Temperature through log-softmax in fp64",
-        kernels={"temperature_scale": _through_log_softmax},
+    variant("smooth-labels-lerp", "Between one-hot and uniform", smooth_labels=_blended),
+    variant("smooth-labels-added", "One share for all, 1 − α more", smooth_labels=_added),
+    variant(
+        "temperature-log-softmax", "Temperature through log-softmax in fp64", temperature_scale=_through_log_softmax
     ),
-    Variant(
-        identifier="temperature-exp2",
-        title="Temperature through powers of two",
-        kernels={"temperature_scale": _through_exp2},
+    variant("temperature-exp2", "Temperature through powers of two", temperature_scale=_through_exp2),
+    variant("temperature-divided-first", "softmax(z / T) with the division first", temperature_scale=_divided_first),
+    variant(
+        "calibration-base", "The base of the mutants", expected_calibration_error=kernel("expected_calibration_error")
     ),
-    Variant(
-        identifier="temperature-divided-first",
-        title="softmax(z / T) with the division first",
-        kernels={"temperature_scale": _divided_first},
-    ),
-    Variant(
-        identifier="calibration-base",
-        title="The base of the mutants",
-        kernels={"expected_calibration_error": FormulaKernel("expected_calibration_error")},
-    ),
-    Variant(
-        identifier="calibration-histogram",
-        title="Two histograms in fp64",
-        kernels={"expected_calibration_error": _by_histogram},
-    ),
-    Variant(
-        identifier="calibration-edges",
-        title="A mask for every bin",
-        kernels={"expected_calibration_error": _by_edges},
-    ),
-    Variant(
-        identifier="masked-lm-functional",
-        title="PyTorch's cross entropy on the masked rows alone",
-        kernels={"masked_lm_loss": _by_functional},
-    ),
-    Variant(
-        identifier="masked-lm-weighted",
-        title="Losses times their share",
-        kernels={"masked_lm_loss": FormulaKernel("masked_lm_loss", (DIVIDED_FIRST,))},
-    ),
-    Variant(
-        identifier="masked-lm-base",
-        title="The base of the mutants",
-        kernels={"masked_lm_loss": FormulaKernel("masked_lm_loss")},
-    ),
+    variant("calibration-histogram", "Two histograms in fp64", expected_calibration_error=_by_histogram),
+    variant("calibration-edges", "A mask for every bin", expected_calibration_error=_by_edges),
+    variant("masked-lm-functional", "PyTorch's cross entropy on the masked rows alone", masked_lm_loss=_by_functional),
+    variant("masked-lm-weighted", "Losses times their share", masked_lm_loss=kernel("masked_lm_loss", DIVIDED_FIRST)),
+    variant("masked-lm-base", "The base of the mutants", masked_lm_loss=kernel("masked_lm_loss")),
 )

@@ -5,14 +5,21 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import count, pairwise
 
 import torch
 from torch import Tensor
 
-from veriformer.verify.mutants.records import Variant
-from veriformer.verify.mutants.staged_reference.generation import BeamSearch, Pair, TopP, Training, bytes_of, joined
-from veriformer.verify.mutants.staged_reference.scores import widen
+from veriformer.spec.language.bpe import Pair, merged
+from veriformer.verify.formulas.base import widen
+from veriformer.verify.formulas.kernels import kernel
+from veriformer.verify.mutants.records import Variant, variant
+
+
+def _bytes_of(text: str) -> list[bytes]:
+    return [bytes([byte]) for byte in text.encode()]
+
 
 Step = Callable[[Tensor], Tensor]
 
@@ -32,6 +39,13 @@ def _by_counting(logits: Tensor, k: int) -> Tensor:
     a, b = logits[..., None, :], logits[..., :, None]
     ahead = (a > b) | ((a == b) & (i < i[:, None]))
     return torch.where(ahead.sum(-1) < k, logits, -math.inf)
+
+
+def _nucleus(logits: Tensor, p: float, kept: Callable[[Tensor, float], Tensor]) -> Tensor:
+    """Scores in falling order, their probabilities, and ``kept`` to choose among them."""
+    falling, order = torch.sort(logits.detach(), dim=-1, descending=True, stable=True)
+    chosen = kept(torch.softmax(widen(falling), -1), p)
+    return logits.masked_fill(~torch.zeros_like(chosen).scatter(-1, order, chosen), -math.inf)
 
 
 def _rising(q: Tensor, p: float) -> Tensor:
@@ -91,7 +105,7 @@ def _heap_encode(text: str, merges: Sequence[Pair]) -> list[bytes]:
     ranks: dict[Pair, int] = {}
     for rank, pair in enumerate(merges):
         ranks.setdefault(pair, rank)
-    pieces: list[bytes | None] = [*bytes_of(text)]
+    pieces: list[bytes | None] = [*_bytes_of(text)]
     heap: list[tuple[int, int, int, Pair]] = []
 
     def after(i: int) -> int:
@@ -114,14 +128,14 @@ def _heap_encode(text: str, merges: Sequence[Pair]) -> list[bytes]:
 
 def _last_of_ties(texts: Sequence[str], num_merges: int) -> list[Pair]:
     """Of equally frequent pairs the largest is learned; pairs that occur once are left alone."""
-    words, merges = [bytes_of(text) for text in texts], list[Pair]()
+    words, merges = [_bytes_of(text) for text in texts], list[Pair]()
     for _ in range(num_merges):
         pairs = [pair for word in words for pair in pairwise(word)]
         best = max(pairs, key=lambda pair: (pairs.count(pair), pair), default=None)
         if best is None or pairs.count(best) < 2:
             break
         merges.append(best)
-        words = [joined(word, best) for word in words]
+        words = [merged(word, best) for word in words]
     return merges
 
 
@@ -169,43 +183,35 @@ def _shortest_path(text: str, log_probs: Mapping[str, float]) -> list[str]:
 
 
 VARIANTS: tuple[Variant, ...] = (
-    Variant(identifier="top-k-ranks", title="Top-k by sorting twice", kernels={"top_k_filter": _by_ranks}),
-    Variant(identifier="top-k-counting", title="Top-k by counting", kernels={"top_k_filter": _by_counting}),
-    Variant(
-        identifier="top-p-base",
-        title="The base of the mutants: the mass up to a token less its own",
-        kernels={"top_p_filter": TopP()},
-    ),
-    Variant(
-        identifier="top-p-rising", title="Top-p from the least probable", kernels={"top_p_filter": TopP(kept=_rising)}
-    ),
-    Variant(identifier="top-p-size", title="Top-p by its size", kernels={"top_p_filter": TopP(kept=_by_size)}),
-    Variant(
-        identifier="top-p-value",
-        title="The nucleus is cut off by the value of a score, which is equal except for ties",
+    variant("top-k-ranks", "Top-k by sorting twice", top_k_filter=_by_ranks),
+    variant("top-k-counting", "Top-k by counting", top_k_filter=_by_counting),
+    variant("top-p-base", "The base of the mutants: the mass before a token", top_p_filter=kernel("top_p_filter")),
+    variant("top-p-rising", "Top-p from the least probable", top_p_filter=partial(_nucleus, kept=_rising)),
+    variant("top-p-size", "Top-p by its size", top_p_filter=partial(_nucleus, kept=_by_size)),
+    variant(
+        "top-p-value",
+        "The nucleus is cut off by the value of a score, which is equal except for ties",
         link="https://github.com/AI-Hypercomputer/maxtext/issues/950",
-        kernels={"top_p_filter": _by_value},
+        top_p_filter=_by_value,
     ),
-    Variant(identifier="greedy-maximum", title="The first place of the maximum", kernels={"greedy": _by_maximum}),
-    Variant(identifier="beam-base", title="The base of the mutants: lists", kernels={"beam_search": BeamSearch()}),
-    Variant(
-        identifier="beam-batched",
-        title="Finished texts stay in the batch; sums and score in the dtype of the step",
-        kernels={"beam_search": _batched},
+    variant("greedy-maximum", "The first place of the maximum", greedy=_by_maximum),
+    variant("beam-base", "The base of the mutants", beam_search=kernel("beam_search")),
+    variant(
+        "beam-batched",
+        "Finished texts stay in the batch; sums and score in the dtype of the step",
+        beam_search=_batched,
     ),
-    Variant(identifier="bpe-base", title="The base of the mutants", kernels={"bpe_train": Training()}),
-    Variant(
-        identifier="bpe-other-ties",
-        title="The largest of equally frequent pairs, and none that occurs once",
-        kernels={"bpe_train": _last_of_ties},
+    variant("bpe-base", "The base of the mutants", bpe_train=kernel("bpe_train")),
+    variant(
+        "bpe-other-ties", "The largest of equally frequent pairs, and none that occurs once", bpe_train=_last_of_ties
     ),
-    Variant(identifier="bpe-heap", title="Encoding with a heap", kernels={"bpe_encode": _heap_encode}),
-    Variant(
-        identifier="unigram-not-strict",
-        title="Ties go to the other cut: the choice of two code paths that are both right",
+    variant("bpe-heap", "Encoding with a heap", bpe_encode=_heap_encode),
+    variant(
+        "unigram-not-strict",
+        "Ties go to the other cut: the choice of two code paths that are both right",
         link="https://github.com/google/sentencepiece/issues/747",
-        kernels={"unigram_segment": _not_strict},
+        unigram_segment=_not_strict,
     ),
-    Variant(identifier="unigram-right", title="Viterbi from the right", kernels={"unigram_segment": _from_the_right}),
-    Variant(identifier="unigram-path", title="A shortest path", kernels={"unigram_segment": _shortest_path}),
+    variant("unigram-right", "Viterbi from the right", unigram_segment=_from_the_right),
+    variant("unigram-path", "A shortest path", unigram_segment=_shortest_path),
 )

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from veriformer.verify.mutants.formulas import FormulaKernel
-from veriformer.verify.mutants.records import Variant
-from veriformer.verify.mutants.staged_reference.heads import Block, MultiHead
-from veriformer.verify.mutants.staged_reference.scores import widen
-from veriformer.verify.targets.argument_validation import AttentionOptions, RawOp
-
-
-def _library(q: Tensor, k: Tensor, v: Tensor, o: AttentionOptions) -> Tensor:
-    """PyTorch's attention, with rows that see nothing set to zero."""
-    see = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool)
-    see = see.tril(k.shape[2] - q.shape[2]) if o.is_causal else see
-    see = (see if o.mask is None else see & o.mask).expand(q.shape[0], 1, *see.shape)
-    empty = ~see.any(-1, keepdim=True)
-    out = F.scaled_dot_product_attention(q, k, v, see | empty, enable_gqa=q.shape[1] != k.shape[1])
-    return out.masked_fill(empty, 0)
+from veriformer.spec.edits import Edit
+from veriformer.verify.formulas.base import widen
+from veriformer.verify.formulas.kernels import kernel
+from veriformer.verify.mutants.correct_variants.networks import ACTIVATIONS
+from veriformer.verify.mutants.records import Variant, variant
+from veriformer.verify.targets.argument_validation import RawOp
 
 
 def _blank(x: Tensor, context: Tensor | None, attention_mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
@@ -106,21 +97,6 @@ def _bilinear(
     return torch.einsum("bhij,bjc,hce->bie", p, C, through).to(x.dtype)
 
 
-def _widest(kernel: RawOp) -> RawOp:
-    """Everything in fp64."""
-
-    def double(x: Any) -> Any:
-        if isinstance(x, Tensor):
-            return x.double() if x.is_floating_point() else x
-        return {name: double(value) for name, value in x.items()} if isinstance(x, Mapping) else x
-
-    def widest(*arguments: Any, **options: Any) -> Tensor:
-        out: Tensor = kernel(*map(double, arguments), **{name: double(value) for name, value in options.items()})
-        return out.to(arguments[0].dtype)
-
-    return widest
-
-
 def _features(x: Tensor) -> Tensor:
     return torch.where(x > 0, x + 1, x.clamp(max=0).exp())
 
@@ -138,12 +114,12 @@ def _sums(q: Tensor, k: Tensor, v: Tensor, *, feature_map: str, is_causal: bool)
     return out.masked_fill((last < 0)[:, None], 0).to(q.dtype)
 
 
-def _recurrent(q: Tensor, k: Tensor, v: Tensor, *, feature_map: str, is_causal: bool) -> Tensor:
+def _recurrent(q: Tensor, k: Tensor, v: Tensor, *, feature_map: str, is_causal: bool) -> Any:
     """Compute linear attention by recurrence over tokens; of all tokens at once where it is not causal."""
     phi_q, phi_k, wide = _features(widen(q)), _features(widen(k)), widen(v)
     n_q, n_k = q.shape[2], k.shape[2]
     if n_k == 0 or not is_causal:
-        return FormulaKernel("linear_attention")(q, k, v, feature_map=feature_map, is_causal=is_causal)
+        return kernel("linear_attention")(q, k, v, feature_map=feature_map, is_causal=is_causal)
     S, z = torch.zeros_like(phi_k[:, :, 0, :, None] * wide[:, :, 0, None]), torch.zeros_like(phi_k[:, :, 0])
     rows, j = [], 0
     for i in range(n_q):
@@ -154,80 +130,109 @@ def _recurrent(q: Tensor, k: Tensor, v: Tensor, *, feature_map: str, is_causal: 
     return torch.stack(rows, 2).to(q.dtype)
 
 
-def _library_norm(x: Tensor, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
-    return F.layer_norm(x, x.shape[-1:], weight, bias, float(eps))
+def _library(
+    x: Tensor,
+    w_q: Tensor,
+    w_k: Tensor,
+    w_v: Tensor,
+    w_o: Tensor,
+    *,
+    num_heads: int,
+    num_kv_heads: int | None,
+    context: Tensor | None,
+    attention_mask: Tensor | None,
+    is_causal: bool,
+) -> Tensor:
+    """PyTorch's attention, with rows that see nothing set to zero."""
+    X, C, real = _blank(x, context, attention_mask)
+    see, H = _seen(real, x.shape[1], is_causal)[:, None], int(num_heads)
+    groups = H if num_kv_heads is None else int(num_kv_heads)
+    empty = ~see.any(-1, keepdim=True)
+    products = (X @ widen(w_q), H), (C @ widen(w_k), groups), (C @ widen(w_v), groups)
+    q, k, v = (x.reshape(*x.shape[:2], n, x.shape[2] // n).transpose(1, 2) for x, n in products)
+    o = F.scaled_dot_product_attention(q, k, v, see | empty, enable_gqa=groups != H).masked_fill(empty, 0)
+    return (o.transpose(1, 2).flatten(2) @ widen(w_o)).to(x.dtype)
 
 
-def _branch_first(x: Tensor, norm: Callable[[Tensor], Tensor], branch: Callable[[Tensor], Tensor]) -> Tensor:
-    return branch(norm(x)).add(x)
+def _block(heads: RawOp) -> RawOp:
+    """Return the block with these heads, PyTorch's norms and its linear layers."""
+
+    def block(
+        x: Tensor, params: Mapping[str, Tensor], *, norm: str, activation: str, eps: float, **options: Any
+    ) -> Tensor:
+        p = {name: widen(value) for name, value in params.items()}
+        sigma = ACTIVATIONS[activation]
+
+        def attend(h: Tensor) -> Tensor:
+            out: Tensor = heads(h, p["w_q"], p["w_k"], p["w_v"], p["w_o"], context=None, **options)
+            return out
+
+        def transform(h: Tensor) -> Tensor:
+            return F.linear(sigma(F.linear(h, p["w1"].mT, p["b1"])), p["w2"].mT, p["b2"])
+
+        h = widen(x)
+        for place, branch in (("norm1", attend), ("norm2", transform)):
+            weight, bias = p[f"{place}_weight"], p[f"{place}_bias"]
+            seen = F.layer_norm(h, h.shape[-1:], weight, bias, float(eps)) if norm == "pre" else h
+            h = h + branch(seen)
+            h = h if norm == "pre" else F.layer_norm(h, h.shape[-1:], weight, bias, float(eps))
+        return h.to(x.dtype)
+
+    return block
 
 
-def _token_by_token(x: Tensor, norm: Callable[[Tensor], Tensor], branch: Callable[[Tensor], Tensor]) -> Tensor:
-    """The norm of each token by itself."""
-    return x + branch(torch.cat([norm(token) for token in torch.tensor_split(x, x.shape[1], 1)], 1))
+_TOKEN_BY_TOKEN: Edit = (
+    "        return x + branch.value(layer_norm(xp, x, weight, bias, eps=eps))",
+    "        tokens = [layer_norm(xp, x[:, i : i + 1], weight, bias, eps=eps) for i in range(x.shape[1])]\n"
+    "        return x + branch.value(xp.concat(tokens, axis=1))",
+)
+"""Edit of the block: the norm of each token by itself."""
 
+_HEADS = ("multi_head_attention", "linear_attention", "transformer_block")
 
 VARIANTS: tuple[Variant, ...] = (
-    Variant(
-        identifier="heads-base",
-        title="The bases of the mutants of heads, linear attention and the block",
-        kernels={
-            "multi_head_attention": MultiHead(),
-            "linear_attention": FormulaKernel("linear_attention"),
-            "transformer_block": Block(),
-        },
+    variant(
+        "heads-base",
+        "The bases of the mutants of heads, linear attention and the block",
+        {name: kernel(name) for name in _HEADS},
     ),
-    Variant(
-        identifier="multi-head-library",
-        title="Multi-head attention over PyTorch's attention",
-        kernels={
-            "multi_head_attention": MultiHead(attend=_library),
-            "transformer_block": Block(heads=MultiHead(attend=_library), norm=_library_norm),
-        },
+    variant(
+        "multi-head-library",
+        "Multi-head attention over PyTorch's attention",
+        multi_head_attention=_library,
+        transformer_block=_block(_library),
     ),
-    Variant(
-        identifier="multi-head-sum",
-        title="Multi-head attention as a sum over heads",
-        kernels={"multi_head_attention": _head_by_head, "transformer_block": Block(heads=_head_by_head)},
+    variant(
+        "multi-head-sum",
+        "Multi-head attention as a sum over heads",
+        multi_head_attention=_head_by_head,
+        transformer_block=_block(_head_by_head),
     ),
-    Variant(
-        identifier="multi-head-bilinear",
-        title="Multi-head attention without keys and values: products of weights first",
-        kernels={"multi_head_attention": _bilinear},
+    variant(
+        "multi-head-bilinear",
+        "Multi-head attention without keys and values: products of weights first",
+        multi_head_attention=_bilinear,
     ),
-    Variant(
-        identifier="heads-fp64",
-        title="Heads, linear attention and the block in fp64 throughout",
-        kernels={
-            "multi_head_attention": _widest(MultiHead()),
-            "linear_attention": FormulaKernel("linear_attention", dtype=torch.float64),
-            "transformer_block": _widest(Block()),
-        },
+    variant(
+        "heads-fp64",
+        "Heads, linear attention and the block in fp64 throughout",
+        {name: kernel(name, dtype=torch.float64) for name in _HEADS},
     ),
-    Variant(
-        identifier="linear-elu",
-        title="Linear attention with elu(x), and then 1 added",
-        kernels={
-            "linear_attention": FormulaKernel(
-                "linear_attention", (("FEATURE_MAPS[feature_map]", 'FEATURE_MAPS["elu, +1"]'),)
-            )
-        },
+    variant(
+        "linear-elu",
+        "Linear attention with elu(x), and then 1 added",
+        linear_attention=kernel("linear_attention", ("FEATURE_MAPS[feature_map]", 'FEATURE_MAPS["elu, +1"]')),
     ),
-    Variant(identifier="linear-sums", title="Linear attention by cumulative sums", kernels={"linear_attention": _sums}),
-    Variant(
-        identifier="linear-recurrent", title="Linear attention token by token", kernels={"linear_attention": _recurrent}
+    variant("linear-sums", "Linear attention by cumulative sums", linear_attention=_sums),
+    variant("linear-recurrent", "Linear attention token by token", linear_attention=_recurrent),
+    variant(
+        "linear-weights",
+        "Linear attention with normalised weights",
+        linear_attention=kernel("linear_attention", ("a / sums", "a * (1 / sums)")),
     ),
-    Variant(
-        identifier="linear-weights",
-        title="Linear attention with normalised weights, the block with its branch first",
-        kernels={
-            "linear_attention": FormulaKernel("linear_attention", (("a / sums", "a * (1 / sums)"),)),
-            "transformer_block": Block(pre=_branch_first),
-        },
-    ),
-    Variant(
-        identifier="block-token-by-token",
-        title="The block with each token normalised by itself",
-        kernels={"transformer_block": Block(pre=_token_by_token)},
+    variant(
+        "block-token-by-token",
+        "The block with each token normalised by itself",
+        transformer_block=kernel("transformer_block", _TOKEN_BY_TOKEN),
     ),
 )

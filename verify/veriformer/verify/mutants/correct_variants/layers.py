@@ -8,11 +8,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from veriformer.verify.formulas.base import widen
+from veriformer.verify.formulas.kernels import kernel
 from veriformer.verify.mutants.faults.layers import ONE_PASS
-from veriformer.verify.mutants.formulas import FormulaKernel
-from veriformer.verify.mutants.records import Variant
-from veriformer.verify.mutants.staged_reference.attention import causal
-from veriformer.verify.mutants.staged_reference.scores import widen
+from veriformer.verify.mutants.records import Variant, variant
 
 _WELFORD = (
     "    r = 1 / xp.sqrt(_mean(xp, centred * centred) + eps)",
@@ -66,50 +65,32 @@ def _by_distance(n_q: int, n_k: int, window: int | None) -> Tensor:
 
 
 VARIANTS: tuple[Variant, ...] = (
-    Variant(
-        identifier="layers-base",
-        title="The bases of the mutants",
-        kernels={
-            "layer_norm": FormulaKernel("layer_norm"),
-            "rms_norm": FormulaKernel("rms_norm"),
-            "causal_mask": causal,
-        },
+    variant(
+        "layers-base",
+        "The bases of the mutants",
+        {name: kernel(name) for name in ("layer_norm", "rms_norm", "causal_mask")},
     ),
-    Variant(
-        identifier="norms-rsqrt",
-        title="Norms by the reciprocal square root",
-        kernels={name: FormulaKernel(name, rsqrt=True) for name in ("layer_norm", "rms_norm")},
+    variant(
+        "norms-rsqrt",
+        "Norms by the reciprocal square root",
+        {name: kernel(name, rsqrt=True) for name in ("layer_norm", "rms_norm")},
     ),
-    Variant(
-        identifier="layer-norm-welford",
-        title="Layer norm with Welford's variance",
-        kernels={"layer_norm": FormulaKernel("layer_norm", (_WELFORD,))},
-    ),
-    Variant(
-        identifier="layer-norm-fp64",
-        title="Layer norm in fp64 throughout",
-        kernels={"layer_norm": FormulaKernel("layer_norm", dtype=torch.float64)},
-    ),
-    Variant(
-        identifier="layer-norm-one-pass",
-        title="The variance is E[x²] − E[x]², and the implementation says so",
+    variant("layer-norm-welford", "Layer norm with Welford's variance", layer_norm=kernel("layer_norm", _WELFORD)),
+    variant("layer-norm-fp64", "Layer norm in fp64 throughout", layer_norm=kernel("layer_norm", dtype=torch.float64)),
+    variant(
+        "layer-norm-one-pass",
+        "The variance is E[x²] − E[x]², and the implementation says so",
         link="https://github.com/camlab-ethz/poseidon/issues/6",
-        kernels={"layer_norm": FormulaKernel("layer_norm", (ONE_PASS,))},
         claims={"conventions": {"layer_norm.variance": "one-pass"}},
+        layer_norm=kernel("layer_norm", ONE_PASS),
     ),
-    Variant(identifier="rms-norm-library", title="PyTorch's RMS norm", kernels={"rms_norm": _library_rms_norm}),
-    Variant(
-        identifier="rms-norm-by-length", title="RMS norm through the Euclidean length", kernels={"rms_norm": _by_length}
+    variant("rms-norm-library", "PyTorch's RMS norm", rms_norm=_library_rms_norm),
+    variant("rms-norm-by-length", "RMS norm through the Euclidean length", rms_norm=_by_length),
+    variant(
+        "clip-norm-of-norms",
+        "The global norm as the norm of the gradients' norms",
+        clip_grad_norm=_clipped_by_norm_of_norms,
     ),
-    Variant(
-        identifier="clip-norm-of-norms",
-        title="The global norm as the norm of the gradients' norms",
-        kernels={"clip_grad_norm": _clipped_by_norm_of_norms},
-    ),
-    Variant(
-        identifier="causal-mask-tril", title="The causal mask by triangles", kernels={"causal_mask": _lower_triangle}
-    ),
-    Variant(
-        identifier="causal-mask-distance", title="The causal mask by distances", kernels={"causal_mask": _by_distance}
-    ),
+    variant("causal-mask-tril", "The causal mask by triangles", causal_mask=_lower_triangle),
+    variant("causal-mask-distance", "The causal mask by distances", causal_mask=_by_distance),
 )

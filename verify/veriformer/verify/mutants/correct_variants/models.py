@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from veriformer.verify.mutants.records import Variant
+from veriformer.verify.mutants.records import Variant, variant
 from veriformer.verify.mutants.staged_reference.model import (
     Attention,
     Block,
@@ -98,37 +98,29 @@ def both(kind: Callable[[Shape], Model] = EncoderDecoder, **sizes: Any) -> Calla
     return lambda: kind(Shape(cross=True, **sizes))
 
 
-def _variant(identifier: str, title: str, operation: str, make: Callable[[], Model]) -> Variant:
-    return Variant(identifier=identifier, title=title, kernels={operation: make})
-
-
 VARIANTS: tuple[Variant, ...] = (
-    _variant("decoder-learned", "a decoder with learned positions", "causal_lm", decoder()),
-    _variant("decoder-rope", "a decoder with rotated positions", "causal_lm", decoder(position="rope")),
-    _variant("decoder-alibi", "a decoder with linear biases", "causal_lm", decoder(position="alibi")),
-    _variant(
-        "decoder-relative", "a decoder with learned biases of distance", "causal_lm", decoder(position="relative")
-    ),
-    _variant(
-        "decoder-post-norm", "a decoder normed behind the sum", "causal_lm", decoder(norm="post", position="rope")
-    ),
-    _variant("decoder-window", "a decoder with a window of three", "causal_lm", decoder(window=3, position="rope")),
-    _variant("decoder-one-group", "a decoder with one key head, not tied", "causal_lm", decoder(groups=1, tied=False)),
-    _variant("decoder-fp32-softmax", "softmax in fp32 inside fp64", "causal_lm", decoder(_Narrow)),
-    Variant(
-        identifier="decoder-autocast",
-        title="bf16 under autocast",
-        kernels={"causal_lm": decoder(_Autocast, position="rope")},
+    variant("decoder-learned", "a decoder with learned positions", causal_lm=decoder()),
+    variant("decoder-rope", "a decoder with rotated positions", causal_lm=decoder(position="rope")),
+    variant("decoder-alibi", "a decoder with linear biases", causal_lm=decoder(position="alibi")),
+    variant("decoder-relative", "a decoder with learned biases of distance", causal_lm=decoder(position="relative")),
+    variant("decoder-post-norm", "a decoder normed behind the sum", causal_lm=decoder(norm="post", position="rope")),
+    variant("decoder-window", "a decoder with a window of three", causal_lm=decoder(window=3, position="rope")),
+    variant("decoder-one-group", "a decoder with one key head, not tied", causal_lm=decoder(groups=1, tied=False)),
+    variant("decoder-fp32-softmax", "softmax in fp32 inside fp64", causal_lm=decoder(_Narrow)),
+    variant(
+        "decoder-autocast",
+        "bf16 under autocast",
         claims={"dtypes": ["fp32"]},
+        causal_lm=decoder(_Autocast, position="rope"),
     ),
-    _variant("decoder-bf16-layers", "layers in bf16 whatever the dtype", "causal_lm", decoder(_InHalf)),
-    _variant("decoder-bf16-keys", "keys and values kept in bf16", "causal_lm", decoder(_NarrowKeys, position="rope")),
-    _variant("decoder-row-by-row", "row by row", "causal_lm", decoder(_RowByRow, position="relative")),
-    _variant("decoder-logits-alone", "nothing but logits", "causal_lm", decoder(_Looking)),
-    _variant("encoder-learned", "an encoder with learned positions", "masked_lm", encoder()),
-    _variant("encoder-relative", "an encoder with biases of distance", "masked_lm", encoder(position="relative")),
-    _variant("encoder-post-norm", "an encoder normed behind the sum", "masked_lm", encoder(norm="post", groups=4)),
-    _variant("encoder-decoder-learned", "both, learned positions", "seq2seq_lm", both()),
-    _variant("encoder-decoder-relative", "both, biases of distance", "seq2seq_lm", both(position="relative")),
-    _variant("encoder-decoder-rope", "both, rotated positions", "seq2seq_lm", both(position="rope", norm="post")),
+    variant("decoder-bf16-layers", "layers in bf16 whatever the dtype", causal_lm=decoder(_InHalf)),
+    variant("decoder-bf16-keys", "keys and values kept in bf16", causal_lm=decoder(_NarrowKeys, position="rope")),
+    variant("decoder-row-by-row", "row by row", causal_lm=decoder(_RowByRow, position="relative")),
+    variant("decoder-logits-alone", "nothing but logits", causal_lm=decoder(_Looking)),
+    variant("encoder-learned", "an encoder with learned positions", masked_lm=encoder()),
+    variant("encoder-relative", "an encoder with biases of distance", masked_lm=encoder(position="relative")),
+    variant("encoder-post-norm", "an encoder normed behind the sum", masked_lm=encoder(norm="post", groups=4)),
+    variant("encoder-decoder-learned", "both, learned positions", seq2seq_lm=both()),
+    variant("encoder-decoder-relative", "both, biases of distance", seq2seq_lm=both(position="relative")),
+    variant("encoder-decoder-rope", "both, rotated positions", seq2seq_lm=both(position="rope", norm="post")),
 )

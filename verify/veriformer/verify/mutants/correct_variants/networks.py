@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from veriformer.verify.mutants.formulas import FormulaKernel
-from veriformer.verify.mutants.records import Variant
-from veriformer.verify.mutants.staged_reference.networks import ACTIVATIONS, Network, gated
-from veriformer.verify.mutants.staged_reference.scores import widen
+from veriformer.verify.formulas.base import widen
+from veriformer.verify.formulas.kernels import kernel
+from veriformer.verify.mutants.records import Variant, variant
+
+ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "sigmoid": torch.sigmoid,
+    "tanh": torch.tanh,
+    "gelu": F.gelu,
+}
+"""The activations by name."""
 
 Generator = torch.Generator | None
 
@@ -121,11 +129,6 @@ def _network_by_units(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor,
     for c in range(w1.shape[1]):
         y = y + ACTIVATIONS[activation](wide @ w1[:, c] + b1[c])[..., None] * w2[c]
     return y.to(x.dtype)
-
-
-def _network_fp64(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, activation: str, **_: Any) -> Tensor:
-    wide, w1, b1, w2, b2 = (t.double() for t in (x, w1, b1, w2, b2))
-    return Network()(wide, w1, b1, w2, b2, activation).to(x.dtype)
 
 
 def _dropped_by_library(
@@ -244,92 +247,87 @@ def _head_fp64(h: Tensor, weight: Tensor) -> Tensor:
 
 
 VARIANTS: tuple[Variant, ...] = (
-    Variant(
-        identifier="networks-base",
-        title="The bases of the mutants",
-        kernels={
-            "mlp": Network(),
-            "feed_forward": Network(),
-            "swiglu": gated,
-            **{name: FormulaKernel(name) for name in ("mixture_of_experts", "residual", "lm_head")},
-        },
+    variant(
+        "networks-base",
+        "The bases of the mutants",
+        {name: kernel(name) for name in ("mlp", "feed_forward", "swiglu", "mixture_of_experts", "residual", "lm_head")},
     ),
-    Variant(
-        identifier="activations-erfc",
-        title="GELU by the complementary error function, SiLU as a quotient",
-        kernels={"gelu": _gelu_by_erfc, "silu": _silu_quotient},
+    variant(
+        "activations-erfc",
+        "GELU by the complementary error function, SiLU as a quotient",
+        gelu=_gelu_by_erfc,
+        silu=_silu_quotient,
     ),
-    Variant(
-        identifier="activations-sigmoid",
-        title="The tanh of GELU as a sigmoid, the sigmoid of SiLU as a tanh",
-        kernels={"gelu": _gelu_by_sigmoid, "silu": _silu_by_tanh},
+    variant(
+        "activations-sigmoid",
+        "The tanh of GELU as a sigmoid, the sigmoid of SiLU as a tanh",
+        gelu=_gelu_by_sigmoid,
+        silu=_silu_by_tanh,
     ),
-    Variant(
-        identifier="activations-dtype",
-        title="Activations whose every operation is rounded to the dtype",
-        kernels={"gelu": _gelu_in_dtype, "silu": _silu_in_dtype},
+    variant(
+        "activations-dtype",
+        "Activations whose every operation is rounded to the dtype",
+        gelu=_gelu_in_dtype,
+        silu=_silu_in_dtype,
     ),
-    Variant(
-        identifier="activations-fp64",
-        title="Activations in fp64, exponentials to the base 2",
-        kernels={"gelu": _gelu_fp64, "silu": _silu_exp2},
+    variant("activations-fp64", "Activations in fp64, exponentials to the base 2", gelu=_gelu_fp64, silu=_silu_exp2),
+    variant("silu-product", "SiLU as a product", silu=_silu_by_sigmoid),
+    variant(
+        "squares-library",
+        "PyTorch's squared error, and its fused multiplication and addition",
+        mse_loss=_mse_by_library,
+        residual=_residual_multiply_add,
     ),
-    Variant(identifier="silu-product", title="SiLU as a product", kernels={"silu": _silu_by_sigmoid}),
-    Variant(
-        identifier="squares-library",
-        title="PyTorch's squared error, and its fused multiplication and addition",
-        kernels={"mse_loss": _mse_by_library, "residual": _residual_multiply_add},
+    variant(
+        "squares-inner-product",
+        "The squared error as an inner product, the residual in fp64",
+        mse_loss=_mse_by_inner_product,
+        residual=_residual_fp64,
     ),
-    Variant(
-        identifier="squares-inner-product",
-        title="The squared error as an inner product, the residual in fp64",
-        kernels={"mse_loss": _mse_by_inner_product, "residual": _residual_fp64},
+    variant("squares-one-by-one", "The squared error of one sample after another", mse_loss=_mse_of_samples),
+    variant(
+        "networks-library",
+        "Networks by PyTorch's linear layers, gate and value in one product",
+        mlp=_network_by_library,
+        feed_forward=_dropped_by_library,
+        swiglu=_packed_gate,
     ),
-    Variant(
-        identifier="squares-one-by-one",
-        title="The squared error of one sample after another",
-        kernels={"mse_loss": _mse_of_samples},
+    variant(
+        "networks-by-units",
+        "Hidden units one after another, gates by einsum",
+        mlp=_network_by_units,
+        swiglu=_gated_by_einsum,
     ),
-    Variant(
-        identifier="networks-library",
-        title="Networks by PyTorch's linear layers, gate and value in one product",
-        kernels={"mlp": _network_by_library, "feed_forward": _dropped_by_library, "swiglu": _packed_gate},
+    variant("networks-fp64", "The MLP in fp64 throughout", mlp=kernel("mlp", dtype=torch.float64)),
+    variant(
+        "experts-renormalised",
+        "The softmax over all experts, renormalised over the chosen, who are found by rank",
+        mixture_of_experts=kernel("mixture_of_experts", _RENORMALISED, _BY_RANK),
     ),
-    Variant(
-        identifier="networks-by-units",
-        title="Hidden units one after another, gates by einsum",
-        kernels={"mlp": _network_by_units, "swiglu": _gated_by_einsum},
+    variant("experts-by-token", "Each token calls its experts by itself", mixture_of_experts=_token_by_token),
+    variant(
+        "chance-other-streams",
+        "Dropout by Bernoulli's numbers, first weights by Box and Muller",
+        dropout=_bernoulli,
+        xavier_normal=_from_uniform,
     ),
-    Variant(identifier="networks-fp64", title="The MLP in fp64 throughout", kernels={"mlp": _network_fp64}),
-    Variant(
-        identifier="experts-renormalised",
-        title="The softmax over all experts, renormalised over the chosen, who are found by rank",
-        kernels={"mixture_of_experts": FormulaKernel("mixture_of_experts", (_RENORMALISED, _BY_RANK))},
+    variant(
+        "chance-other-layouts",
+        "Dropout by the indices of survivors, first weights drawn in place and transposed",
+        dropout=_by_indices,
+        xavier_normal=_in_place,
     ),
-    Variant(
-        identifier="experts-by-token",
-        title="Each token calls its experts by itself",
-        kernels={"mixture_of_experts": _token_by_token},
+    variant(
+        "tables-one-hot",
+        "Lookup as a one-hot product, logits by columns",
+        token_embedding=_one_hot,
+        lm_head=_by_columns,
     ),
-    Variant(
-        identifier="chance-other-streams",
-        title="Dropout by Bernoulli's numbers, first weights by Box and Muller",
-        kernels={"dropout": _bernoulli, "xavier_normal": _from_uniform},
+    variant(
+        "tables-in-chunks",
+        "Lookup by index_select, logits for a part of the vocabulary at a time",
+        token_embedding=_index_select,
+        lm_head=_in_chunks,
     ),
-    Variant(
-        identifier="chance-other-layouts",
-        title="Dropout by the indices of survivors, first weights drawn in place and transposed",
-        kernels={"dropout": _by_indices, "xavier_normal": _in_place},
-    ),
-    Variant(
-        identifier="tables-one-hot",
-        title="Lookup as a one-hot product, logits by columns",
-        kernels={"token_embedding": _one_hot, "lm_head": _by_columns},
-    ),
-    Variant(
-        identifier="tables-in-chunks",
-        title="Lookup by index_select, logits for a part of the vocabulary at a time",
-        kernels={"token_embedding": _index_select, "lm_head": _in_chunks},
-    ),
-    Variant(identifier="lm-head-fp64", title="Logits by einsum in fp64", kernels={"lm_head": _head_fp64}),
+    variant("lm-head-fp64", "Logits by einsum in fp64", lm_head=_head_fp64),
 )

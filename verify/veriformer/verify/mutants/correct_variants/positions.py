@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from veriformer.verify.mutants.formulas import FormulaKernel
-from veriformer.verify.mutants.records import Variant
-from veriformer.verify.mutants.staged_reference.scores import widen
+from veriformer.verify.formulas.base import widen
+from veriformer.verify.formulas.kernels import kernel
+from veriformer.verify.mutants.records import Variant, variant
 from veriformer.verify.targets.argument_validation import RawOp
 
 Scaling = tuple[str, float] | None
@@ -69,11 +70,11 @@ def _halves_by_matrix(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return torch.cat((y[..., 0::2], y[..., 1::2]), -1)
 
 
-def _scaled_positions(x: Tensor, positions: Tensor, base: float, pairing: str, scaling: Scaling) -> Tensor:
+def _scaled_positions(x: Tensor, positions: Tensor, base: float, pairing: str, scaling: Scaling) -> Any:
     """Linear scaling of positions, not of frequencies."""
     if scaling is not None and scaling[0] == "linear":
         positions, scaling = positions.double() / scaling[1], None
-    return FormulaKernel("rope")(x, positions, base, pairing, scaling)
+    return kernel("rope")(x, positions, base, pairing, scaling)
 
 
 _BY_THREE = (
@@ -179,75 +180,64 @@ _BY_LOGARITHM = (
 """Edit of T5's buckets: the logarithm in fp64, with what rounding may have taken from whole numbers given back."""
 
 VARIANTS: tuple[Variant, ...] = (
-    Variant(
-        identifier="positions-base",
-        title="The bases of the mutants",
-        kernels={
-            name: FormulaKernel(name)
+    variant(
+        "positions-base",
+        "The bases of the mutants",
+        {
+            name: kernel(name)
             for name in ("rope", "sinusoidal_encoding", "alibi_slopes", "alibi_bias", "t5_relative_position_bucket")
         },
     ),
-    Variant(
-        identifier="rope-complex",
-        title="Rotation as a product of complex numbers, and by rotating halves",
-        kernels={"rope": _turned(_as_complex, _rotate_half)},
+    variant(
+        "rope-complex",
+        "Rotation as a product of complex numbers, and by rotating halves",
+        rope=_turned(_as_complex, _rotate_half),
     ),
-    Variant(
-        identifier="rope-three-products",
-        title="Rotation as a product of complex numbers by three products, as Gauss formed it",
-        kernels={"rope": FormulaKernel("rope", (_BY_THREE,))},
+    variant(
+        "rope-three-products",
+        "Rotation as a product of complex numbers by three products, as Gauss formed it",
+        rope=kernel("rope", _BY_THREE),
     ),
-    Variant(
-        identifier="rope-matrix",
-        title="Rotation by matrices, frequencies by the logarithm",
-        kernels={"rope": _turned(_by_matrix, _halves_by_matrix)},
+    variant(
+        "rope-matrix", "Rotation by matrices, frequencies by the logarithm", rope=_turned(_by_matrix, _halves_by_matrix)
     ),
-    Variant(
-        identifier="rope-fp32-angles",
-        title="Angles formed in fp32, as is the custom",
-        kernels={"rope": _turned(_as_complex, _rotate_half, single=True)},
+    variant(
+        "rope-fp32-angles",
+        "Angles formed in fp32, as is the custom",
+        rope=_turned(_as_complex, _rotate_half, single=True),
     ),
-    Variant(identifier="rope-scaled-positions", title="Positions are scaled", kernels={"rope": _scaled_positions}),
-    Variant(
-        identifier="rope-half",
-        title="Features are paired by halves, and the implementation says so",
+    variant("rope-scaled-positions", "Positions are scaled", rope=_scaled_positions),
+    variant(
+        "rope-half",
+        "Features are paired by halves, and the implementation says so",
         link="https://github.com/karpathy/nanochat/issues/264",
-        kernels={"rope": FormulaKernel("rope", _BY_HALVES)},
         claims={"conventions": {"rope.pairing": "half"}},
+        rope=kernel("rope", *_BY_HALVES),
     ),
-    Variant(
-        identifier="sinusoidal-one-by-one",
-        title="One entry after another",
-        kernels={"sinusoidal_encoding": _one_by_one},
+    variant("sinusoidal-one-by-one", "One entry after another", sinusoidal_encoding=_one_by_one),
+    variant(
+        "sinusoidal-fp32", "Frequencies and angles in fp32, by the logarithm", sinusoidal_encoding=_single_sinusoids
     ),
-    Variant(
-        identifier="sinusoidal-fp32",
-        title="Frequencies and angles in fp32, by the logarithm",
-        kernels={"sinusoidal_encoding": _single_sinusoids},
+    variant("sinusoidal-complex", "Parts of unit complex numbers", sinusoidal_encoding=_turned_unit),
+    variant(
+        "alibi-published",
+        "Slopes by ratios, as the paper's authors published them",
+        alibi_slopes=_slopes_by_ratio,
+        alibi_bias=_bias_of(_published_slopes),
     ),
-    Variant(
-        identifier="sinusoidal-complex",
-        title="Parts of unit complex numbers",
-        kernels={"sinusoidal_encoding": _turned_unit},
+    variant(
+        "alibi-fractions",
+        "Exact exponents, distances as the larger of two differences",
+        alibi_bias=_bias_of(_exact_slopes),
     ),
-    Variant(
-        identifier="alibi-published",
-        title="Slopes by ratios, as the paper's authors published them",
-        kernels={"alibi_slopes": _slopes_by_ratio, "alibi_bias": _bias_of(_published_slopes)},
+    variant(
+        "t5-powers",
+        "Edges compared in whole numbers",
+        t5_relative_position_bucket=kernel("t5_relative_position_bucket", _BY_POWERS),
     ),
-    Variant(
-        identifier="alibi-fractions",
-        title="Exact exponents, distances as the larger of two differences",
-        kernels={"alibi_bias": _bias_of(_exact_slopes)},
-    ),
-    Variant(
-        identifier="t5-powers",
-        title="Edges compared in whole numbers",
-        kernels={"t5_relative_position_bucket": FormulaKernel("t5_relative_position_bucket", (_BY_POWERS,))},
-    ),
-    Variant(
-        identifier="t5-logarithm",
-        title="The logarithm in fp64, rounded down from a little above",
-        kernels={"t5_relative_position_bucket": FormulaKernel("t5_relative_position_bucket", (_BY_LOGARITHM,))},
+    variant(
+        "t5-logarithm",
+        "The logarithm in fp64, rounded down from a little above",
+        t5_relative_position_bucket=kernel("t5_relative_position_bucket", _BY_LOGARITHM),
     ),
 )

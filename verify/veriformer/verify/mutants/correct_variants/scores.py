@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from veriformer.verify.mutants.faults.scores import NAN_OF_NOTHING
-from veriformer.verify.mutants.formulas import FormulaKernel
-from veriformer.verify.mutants.records import Variant
-from veriformer.verify.mutants.staged_reference.scores import maximum, reduced, widen
+from veriformer.verify.formulas.base import widen
+from veriformer.verify.formulas.kernels import kernel
+from veriformer.verify.mutants.faults.scores import NAN_OF_NOTHING, reduced
+from veriformer.verify.mutants.records import Variant, variant
 
 _LOG2E = math.log2(math.e)
 
-_CROSS_ENTROPY = FormulaKernel("cross_entropy")
+_CROSS_ENTROPY = kernel("cross_entropy")
+
+
+def maximum(z: Tensor, dim: int = -1) -> Tensor:
+    """Return the largest entry along dim, kept as an axis, 0 where there is no finite one; a constant to autograd."""
+    m = z.detach().amax(dim, keepdim=True)
+    return m.masked_fill(m.isinf(), 0)
 
 
 def _through_exp2(z: Tensor, dim: int) -> Tensor:
@@ -62,7 +69,7 @@ def _running_logsumexp(z: Tensor, dim: int) -> Tensor:
     return _by_running_sum(z, dim).to(z.dtype)
 
 
-def _gathered(logits: Tensor, target: Tensor, ignore_index: int, alpha: float, reduction: str) -> Tensor:
+def _gathered(logits: Tensor, target: Tensor, ignore_index: int, alpha: float, reduction: str) -> Any:
     """Hit and uniform part apart, without an explicit target distribution."""
     if target.is_floating_point():
         return _CROSS_ENTROPY(logits, target, ignore_index, alpha, reduction)
@@ -74,7 +81,7 @@ def _gathered(logits: Tensor, target: Tensor, ignore_index: int, alpha: float, r
     return reduced(loss.masked_fill(~counted, 0), counted, reduction).to(logits.dtype)
 
 
-def _less_the_score(logits: Tensor, target: Tensor, ignore_index: int, alpha: float, reduction: str) -> Tensor:
+def _less_the_score(logits: Tensor, target: Tensor, ignore_index: int, alpha: float, reduction: str) -> Any:
     """log Σ e^z − z_t, whose gradient is e^{z − log Σ e^z}."""
     if target.is_floating_point():
         return _CROSS_ENTROPY(logits, target, ignore_index, alpha, reduction)
@@ -90,7 +97,7 @@ def _less_the_score(logits: Tensor, target: Tensor, ignore_index: int, alpha: fl
 _CHUNK = 2
 
 
-def _in_chunks(logits: Tensor, target: Tensor, ignore_index: int, alpha: float, reduction: str) -> Tensor:
+def _in_chunks(logits: Tensor, target: Tensor, ignore_index: int, alpha: float, reduction: str) -> Any:
     """A few tokens at a time, so that no more than their logits are live."""
     if target.is_floating_point() or not target.numel():
         return _CROSS_ENTROPY(logits, target, ignore_index, alpha, reduction)
@@ -103,70 +110,54 @@ DIVIDED_FIRST = ("xp.sum(loss) / _divisor(counted, reduction)", "xp.sum(loss / _
 """Edit of the cross entropy that takes each loss's share of the mean."""
 
 VARIANTS: tuple[Variant, ...] = (
-    Variant(identifier="softmax-exp2", title="Softmax through powers of two", kernels={"softmax": _through_exp2}),
-    Variant(
-        identifier="softmax-exp2-unfused",
-        title="Softmax through powers of two, scores and maximum scaled apart",
-        kernels={"softmax": _scaled_before},
+    variant("softmax-exp2", "Softmax through powers of two", softmax=_through_exp2),
+    variant(
+        "softmax-exp2-unfused", "Softmax through powers of two, scores and maximum scaled apart", softmax=_scaled_before
     ),
-    Variant(
-        identifier="softmax-dtype", title="Softmax rounded to the dtype at every step", kernels={"softmax": _in_dtype}
+    variant("softmax-dtype", "Softmax rounded to the dtype at every step", softmax=_in_dtype),
+    variant("softmax-logsumexp", "Softmax as exp(z − lse)", softmax=_through_logsumexp),
+    variant("softmax-reciprocal", "Softmax by a reciprocal", softmax=_by_reciprocal),
+    variant("softmax-fp64", "Softmax in fp64 throughout", softmax=kernel("softmax", dtype=torch.float64)),
+    variant("logsumexp-running", "Log-sum-exp in one pass", logsumexp=_running_logsumexp),
+    variant(
+        "scores-base",
+        "The bases of the mutants",
+        {name: kernel(name) for name in ("softmax", "logsumexp", "cross_entropy", "perplexity")},
     ),
-    Variant(identifier="softmax-logsumexp", title="Softmax as exp(z − lse)", kernels={"softmax": _through_logsumexp}),
-    Variant(identifier="softmax-reciprocal", title="Softmax by a reciprocal", kernels={"softmax": _by_reciprocal}),
-    Variant(
-        identifier="softmax-fp64",
-        title="Softmax in fp64 throughout",
-        kernels={"softmax": FormulaKernel("softmax", dtype=torch.float64)},
+    variant(
+        "cross-entropy-gathered",
+        "Cross entropy by log-softmax and gather, smoothing by the mean of log p",
+        cross_entropy=_gathered,
     ),
-    Variant(identifier="logsumexp-running", title="Log-sum-exp in one pass", kernels={"logsumexp": _running_logsumexp}),
-    Variant(
-        identifier="scores-base",
-        title="The bases of the mutants",
-        kernels={name: FormulaKernel(name) for name in ("softmax", "logsumexp", "cross_entropy", "perplexity")},
+    variant(
+        "cross-entropy-logsumexp",
+        "Cross entropy as the log-sum-exp less the score of the class",
+        cross_entropy=_less_the_score,
     ),
-    Variant(
-        identifier="cross-entropy-gathered",
-        title="Cross entropy by log-softmax and gather, smoothing by the mean of log p",
-        kernels={"cross_entropy": _gathered},
-    ),
-    Variant(
-        identifier="cross-entropy-logsumexp",
-        title="Cross entropy as the log-sum-exp less the score of the class",
-        kernels={"cross_entropy": _less_the_score},
-    ),
-    Variant(
-        identifier="cross-entropy-chunked",
-        title="Cross entropy a few tokens at a time",
-        kernels={"cross_entropy": _in_chunks},
-    ),
-    Variant(
-        identifier="cross-entropy-log-softmax-twice",
-        title="Log-softmax is applied twice, which changes nothing: it is idempotent",
+    variant("cross-entropy-chunked", "Cross entropy a few tokens at a time", cross_entropy=_in_chunks),
+    variant(
+        "cross-entropy-log-softmax-twice",
+        "Log-softmax is applied twice, which changes nothing: it is idempotent",
         link="https://github.com/bhanML/Co-teaching/issues/4",
-        kernels={
-            "cross_entropy": FormulaKernel(
-                "cross_entropy",
-                (
-                    (
-                        "    return shifted - xp.log(",
-                        "    shifted = shifted - xp.log(xp.sum(xp.exp(shifted), axis=-1, keepdims=True))\n"
-                        "    return shifted - xp.log(",
-                    ),
-                ),
-            )
-        },
+        cross_entropy=kernel(
+            "cross_entropy",
+            (
+                "    return shifted - xp.log(",
+                "    shifted = shifted - xp.log(xp.sum(xp.exp(shifted), axis=-1, keepdims=True))\n"
+                "    return shifted - xp.log(",
+            ),
+        ),
     ),
-    Variant(
-        identifier="cross-entropy-nan-without-target",
-        title="The mean over no target is NaN, and the implementation says so",
+    variant(
+        "cross-entropy-nan-without-target",
+        "The mean over no target is NaN, and the implementation says so",
         link="https://github.com/pytorch/pytorch/issues/116349",
-        kernels={"cross_entropy": FormulaKernel("cross_entropy", (NAN_OF_NOTHING,))},
         claims={"conventions": {"cross_entropy.no_target": "nan"}},
+        cross_entropy=kernel("cross_entropy", NAN_OF_NOTHING),
     ),
-    Variant(
-        identifier="perplexity-divided-first",
-        title="Each token's loss is divided by the count before they are summed",
-        kernels={"perplexity": FormulaKernel("perplexity", (DIVIDED_FIRST,))},
+    variant(
+        "perplexity-divided-first",
+        "Each token's loss is divided by the count before they are summed",
+        perplexity=kernel("perplexity", DIVIDED_FIRST),
     ),
 )

@@ -11,24 +11,36 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from veriformer.verify.mutants.records import Variant
-from veriformer.verify.mutants.staged_reference.optimizers import (
-    DECOUPLED,
-    Adam,
-    Betas,
-    Momentum,
-    descend,
-    gradient_alone,
-    shrunk,
-    stepping,
+from veriformer.spec.edits import Edit
+from veriformer.verify.formulas.base import widen
+from veriformer.verify.formulas.kernels import OptimizerKernel, kernel
+from veriformer.verify.formulas.stepper import stepping
+from veriformer.verify.mutants.faults.training import EPS_INSIDE
+from veriformer.verify.mutants.records import Variant, variant
+
+Betas = tuple[float, float]
+Gradients = list[Tensor]
+
+_OPTIMIZERS = ("gradient_descent", "sgd_momentum", "adam", "adamw")
+
+_LERP: Edit = (
+    "return mean * beta + value * (1 - xp.asarray(beta))",
+    "return value + (mean - value) * beta if beta < 0.5 else mean + (value - mean) * (1 - xp.asarray(beta))",
 )
-from veriformer.verify.mutants.staged_reference.scores import widen
-from veriformer.verify.mutants.staged_reference.training import Accumulation, Gradients, noam, warmup, warmup_cosine
+"""Edit of averages: from the nearer end, or an average of squares that falls far may come out below 0."""
 
+_EXPM1: Edit = ("return 1 - xp.power(xp.asarray(beta), t)", "return -np.expm1(t * np.log(beta)) if beta else 1.0")
+"""Edit of the correction: through expm1 and log, which keep their digits for β near 1."""
 
-def _lerp(old: Tensor, new: Tensor, beta: float) -> Tensor:
-    """From the nearer end, or an average of squares that falls far may come out below 0."""
-    return torch.lerp(old, new, 1 - beta)
+_DENOMINATOR = "(xp.sqrt(v_hat) + eps)"
+_RECIPROCAL: Edit = (_DENOMINATOR, f"(1 / (1 / {_DENOMINATOR}))")
+_EPS_HAT: Edit = (_DENOMINATOR, "(xp.sqrt(v_hat) + eps / xp.sqrt(weight_so_far(xp, betas[1], s.t)))")
+
+_SHRUNK_AFTERWARDS: Edit = (
+    "theta=kept - adam_step(xp, s, lr=lr, betas=betas, eps=eps)",
+    "theta=(theta - adam_step(xp, s, lr=lr, betas=betas, eps=eps)) * (1 - xp.asarray(lr) * weight_decay)",
+)
+"""Edit of AdamW: Adam's step without decay, and the decay of what it gives."""
 
 
 def _folded(p: Tensor, g: Tensor, state: dict[str, Any], *, decoupled: bool, lr: float, betas: Betas, eps: float, weight_decay: float) -> None:  # fmt: skip # noqa: E501
@@ -42,14 +54,6 @@ def _folded(p: Tensor, g: Tensor, state: dict[str, Any], *, decoupled: bool, lr:
     v = state.setdefault("v", torch.zeros_like(p)).mul_(betas[1]).addcmul_(g, g, value=1 - betas[1])
     root = math.sqrt(1 - betas[1] ** t)
     p.addcdiv_(m, v.sqrt().add_(eps * root), value=-lr * root / (1 - betas[0] ** t))
-
-
-def _shrunk_afterwards(
-    p: Tensor, g: Tensor, state: dict[str, Any], *, lr: float, weight_decay: float, **o: Any
-) -> None:
-    """Adam's step without decay, and the decay of what it gives."""
-    Adam(pull=gradient_alone)(p, g, state, lr=lr, weight_decay=0.0, **o)
-    p.copy_(shrunk(p, lr, weight_decay))
 
 
 def _in_fp64(update: Callable[..., None]) -> Callable[..., None]:
@@ -74,21 +78,9 @@ def _flat(update: Callable[..., None]) -> Callable[..., None]:
     return flat
 
 
-def _unscaled(m: Tensor, v: Tensor, betas: Betas, t: int) -> tuple[Tensor, Tensor]:
-    """Corrections through expm1 and log1p, which keep their digits for β near 1."""
-    return tuple(x / (-math.expm1(t * math.log(b)) if b else 1.0) for x, b in zip((m, v), betas, strict=True))  # type: ignore[return-value]
-
-
-def _reciprocal(v_hat: Tensor, eps: float, beta_2: float, t: int) -> Tensor:
-    return 1 / (1 / (v_hat.sqrt() + eps))
-
-
-def _eps_hat(v_hat: Tensor, eps: float, beta_2: float, t: int) -> Tensor:
-    return v_hat.sqrt() + eps / math.sqrt(1 - beta_2**t)
-
-
-def _eps_inside(v_hat: Tensor, eps: float, beta_2: float, t: int) -> Tensor:
-    return (v_hat + eps).sqrt()
+def _from_first_gradient(p: Tensor, g: Tensor, state: dict[str, Any], *, lr: float, beta: float) -> None:
+    state["v"] = beta * state.get("v", g.clone()) + (1 - beta) * g
+    p.copy_(p - lr * state["v"])
 
 
 def _undamped(params: Sequence[Tensor], lr: float, *, beta: float) -> torch.optim.Optimizer:
@@ -109,10 +101,6 @@ def _fused(optimizer: Callable[..., Any]) -> Callable[..., Any]:
 def _with_contiguous_gradients(optimizer: torch.optim.Optimizer, args: Any, options: Any) -> None:
     for p in (p for group in optimizer.param_groups for p in group["params"] if p.grad is not None):
         p.grad = p.grad.contiguous()
-
-
-def _gradient_itself(g: Tensor) -> Tensor:
-    return g.clone()
 
 
 def _exactly(step: int, *, max_lr: float, warmup_steps: int) -> float:
@@ -147,7 +135,8 @@ def _from_one(step: int, *, max_lr: float, warmup_steps: int) -> float:
 def _cosine_from_one(step: int, *, max_lr: float, warmup_steps: int, total_steps: int) -> float:
     if step < warmup_steps:
         return _from_one(step, max_lr=max_lr, warmup_steps=warmup_steps)
-    return warmup_cosine(step, max_lr=max_lr, warmup_steps=warmup_steps, total_steps=total_steps)
+    rate: float = kernel("warmup_cosine")(step, max_lr=max_lr, warmup_steps=warmup_steps, total_steps=total_steps)
+    return rate
 
 
 def _all_at_once(loss_fn: Any, params: Sequence[Tensor], micro_batches: Iterable[Any]) -> Gradients:
@@ -160,7 +149,8 @@ def _all_at_once(loss_fn: Any, params: Sequence[Tensor], micro_batches: Iterable
 
 def _backwards(loss_fn: Any, params: Sequence[Tensor], micro_batches: Iterable[Any]) -> Gradients:
     """From the last micro-batch to the first."""
-    return Accumulation()(loss_fn, params, list(micro_batches)[::-1])
+    found: Gradients = kernel("accumulate_gradients")(loss_fn, params, list(micro_batches)[::-1])
+    return found
 
 
 def _weighted(loss_fn: Any, params: Sequence[Tensor], micro_batches: Iterable[Any]) -> Gradients:
@@ -192,8 +182,8 @@ def _through_grad(loss_fn: Any, params: Sequence[Tensor], micro_batches: Iterabl
     return [(total / max(1, tokens)).to(p.dtype) for total, p in zip(sums, params, strict=True)]
 
 
-def _both(**stages: Any) -> dict[str, Any]:
-    return {"adam": stepping(Adam(**stages)), "adamw": stepping(Adam(**DECOUPLED, **stages))}
+def _both(*edits: Edit) -> dict[str, Any]:
+    return {name: kernel(name, *edits) for name in ("adam", "adamw")}
 
 
 def _folded_in(decoupled: bool) -> Callable[..., None]:
@@ -201,119 +191,96 @@ def _folded_in(decoupled: bool) -> Callable[..., None]:
 
 
 VARIANTS: tuple[Variant, ...] = (
-    Variant(
-        identifier="training-base",
-        title="The bases of the faults",
-        kernels={
-            "gradient_descent": stepping(descend),
-            "sgd_momentum": stepping(Momentum()),
-            **_both(),
-            "warmup": warmup,
-            "warmup_cosine": warmup_cosine,
-            "noam": noam,
-            "accumulate_gradients": Accumulation(),
-        },
+    variant(
+        "training-base",
+        "The bases of the faults",
+        {name: kernel(name) for name in (*_OPTIMIZERS, "warmup", "warmup_cosine", "noam", "accumulate_gradients")},
     ),
-    Variant(
-        identifier="optimizers-lerp",
-        title="Averages as steps towards the new value",
-        kernels={"sgd_momentum": stepping(Momentum(average=_lerp)), **_both(average=_lerp)},
+    variant(
+        "optimizers-lerp",
+        "Averages as steps towards the new value",
+        {name: kernel(name, _LERP) for name in ("sgd_momentum", "adam", "adamw")},
     ),
-    Variant(
-        identifier="adam-folded",
-        title="The correction folded into the learning rate and into ε, in place",
-        kernels={"adam": stepping(_in_fp64(_folded_in(False))), "adamw": stepping(_in_fp64(_folded_in(True)))},
+    variant(
+        "adam-folded",
+        "The correction folded into the learning rate and into ε, in place",
+        adam=stepping(_in_fp64(_folded_in(False))),
+        adamw=stepping(_in_fp64(_folded_in(True))),
     ),
-    Variant(
-        identifier="optimizers-fp64",
-        title="Updates in fp64 throughout",
-        kernels={
-            "gradient_descent": stepping(_in_fp64(descend)),
-            "sgd_momentum": stepping(_in_fp64(Momentum())),
-            "adam": stepping(_in_fp64(Adam())),
-            "adamw": stepping(_in_fp64(Adam(**DECOUPLED))),
-        },
+    variant(
+        "optimizers-fp64",
+        "Updates in fp64 throughout",
+        {name: kernel(name, dtype=torch.float64) for name in _OPTIMIZERS},
     ),
-    Variant(
-        identifier="optimizers-flat",
-        title="Parameters as rows, updated last to first",
-        kernels={
-            "gradient_descent": stepping(_flat(descend)),
-            "sgd_momentum": stepping(_flat(Momentum())),
-            "adam": stepping(_flat(Adam())),
-            "adamw": stepping(_flat(Adam(**DECOUPLED))),
-        },
+    variant(
+        "optimizers-flat",
+        "Parameters as rows, updated last to first",
+        {name: stepping(_flat(OptimizerKernel(name).update)) for name in _OPTIMIZERS},
     ),
-    Variant(identifier="adam-expm1", title="The correction through expm1", kernels=_both(correct=_unscaled)),
-    Variant(identifier="adam-reciprocal", title="A product with a reciprocal", kernels=_both(denominator=_reciprocal)),
-    Variant(
-        identifier="adam-fused",
-        title="PyTorch's fused kernels",
-        kernels={"adam": _fused(torch.optim.Adam), "adamw": _fused(torch.optim.AdamW)},
+    variant("adam-expm1", "The correction through expm1", _both(_EXPM1)),
+    variant("adam-reciprocal", "A product with a reciprocal", _both(_RECIPROCAL)),
+    variant(
+        "adam-fused",
+        "PyTorch's fused kernels",
         claims={"dtypes": {"adam": ["fp64", "fp32"], "adamw": ["fp64", "fp32"]}},
+        adam=_fused(torch.optim.Adam),
+        adamw=_fused(torch.optim.AdamW),
     ),
-    Variant(
-        identifier="adam-eps-hat",
-        title="ε is added before the correction, and the implementation says so",
+    variant(
+        "adam-eps-hat",
+        "ε is added before the correction, and the implementation says so",
+        _both(_EPS_HAT),
         link="https://github.com/tensorflow/tensorflow/issues/9047",
-        kernels=_both(denominator=_eps_hat),
         claims={"conventions": {"adam.eps": "hat"}},
     ),
-    Variant(
-        identifier="adam-eps-inside",
-        title="ε is added under the root, and the implementation says so",
-        kernels=_both(denominator=_eps_inside),
+    variant(
+        "adam-eps-inside",
+        "ε is added under the root, and the implementation says so",
+        _both(EPS_INSIDE),
         claims={"conventions": {"adam.eps": "inside"}},
     ),
-    Variant(
-        identifier="adamw-decay-after",
-        title="Decay shrinks the parameter after the step, and the implementation says so",
+    variant(
+        "adamw-decay-after",
+        "Decay shrinks the parameter after the step, and the implementation says so",
         link="https://github.com/stanford-cs336/assignment1-basics",
-        kernels={"adamw": stepping(_shrunk_afterwards)},
         claims={"conventions": {"adamw.decay": "after"}},
+        adamw=kernel("adamw", _SHRUNK_AFTERWARDS),
     ),
-    Variant(
-        identifier="sgd-first-velocity-gradient",
-        title="The first velocity is the first gradient, and the implementation says so",
-        kernels={"sgd_momentum": stepping(Momentum(start=_gradient_itself))},
+    variant(
+        "sgd-first-velocity-gradient",
+        "The first velocity is the first gradient, and the implementation says so",
         claims={"conventions": {"sgd.first_velocity": "gradient"}},
+        sgd_momentum=stepping(_from_first_gradient),
     ),
-    Variant(
-        identifier="sgd-gradients-undamped",
-        title="PyTorch's SGD, whose velocity takes the whole of each gradient, and the implementation says so",
-        kernels={"sgd_momentum": _undamped},
+    variant(
+        "sgd-gradients-undamped",
+        "PyTorch's SGD, whose velocity takes the whole of each gradient, and the implementation says so",
         claims={"conventions": {"sgd.gradient_weight": "1"}},
+        sgd_momentum=_undamped,
     ),
-    Variant(
-        identifier="schedules-rational",
-        title="Schedules in rational numbers, half angles, and from their peak",
-        kernels={"warmup": _exactly, "warmup_cosine": _half_angle, "noam": _from_its_peak},
+    variant(
+        "schedules-rational",
+        "Schedules in rational numbers, half angles, and from their peak",
+        warmup=_exactly,
+        warmup_cosine=_half_angle,
+        noam=_from_its_peak,
     ),
-    Variant(identifier="warmup-numpy", title="The warmup in NumPy", kernels={"warmup": _in_numpy}),
-    Variant(
-        identifier="warmup-from-one",
-        title="The first step counts as one, and the implementation says so",
-        kernels={"warmup": _from_one, "warmup_cosine": _cosine_from_one},
+    variant("warmup-numpy", "The warmup in NumPy", warmup=_in_numpy),
+    variant(
+        "warmup-from-one",
+        "The first step counts as one, and the implementation says so",
         claims={"conventions": {"warmup.first_step": "one"}},
+        warmup=_from_one,
+        warmup_cosine=_cosine_from_one,
     ),
-    Variant(
-        identifier="accumulation-at-once",
-        title="One backward pass through the sum of all losses",
-        kernels={"accumulate_gradients": _all_at_once},
+    variant(
+        "accumulation-at-once", "One backward pass through the sum of all losses", accumulate_gradients=_all_at_once
     ),
-    Variant(
-        identifier="accumulation-backwards",
-        title="Micro-batches from the last to the first",
-        kernels={"accumulate_gradients": _backwards},
-    ),
-    Variant(
-        identifier="accumulation-weighted",
-        title="Means of micro-batches weighted by their tokens",
-        kernels={"accumulate_gradients": _weighted},
-    ),
-    Variant(
-        identifier="accumulation-through-grad",
-        title="Through backward(), with the gradients that were there put aside",
-        kernels={"accumulate_gradients": _through_grad},
+    variant("accumulation-backwards", "Micro-batches from the last to the first", accumulate_gradients=_backwards),
+    variant("accumulation-weighted", "Means of micro-batches weighted by their tokens", accumulate_gradients=_weighted),
+    variant(
+        "accumulation-through-grad",
+        "Through backward(), with the gradients that were there put aside",
+        accumulate_gradients=_through_grad,
     ),
 )

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from veriformer.verify.mutants.combinators import Fault
+from veriformer.verify.mutants.combinators import Fault, edited
 from veriformer.verify.mutants.faults.scores import NAN_OF_NOTHING, OVER_ALL_POSITIONS
-from veriformer.verify.mutants.formulas import edited
 
 FAULTS: dict[str, dict[str, Fault]] = {
     "LS-02": {"smooth_labels": edited("smooth_labels", ("share = xp.asarray(alpha)", "share = xp.asarray(1)"))},
@@ -12,6 +11,7 @@ FAULTS: dict[str, dict[str, Fault]] = {
         "temperature_scale": edited(
             "temperature_scale",
             ("(logits - xp.max(logits, axis=-1, keepdims=True)) / temperature", "logits / temperature"),
+            dtype=None,
         )
     },
     "CE-01": {"masked_lm_loss": edited("masked_lm_loss", NAN_OF_NOTHING)},

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from veriformer.verify.mutants.combinators import Fault, replaced_by
-from veriformer.verify.mutants.staged_reference.attention import Attention, Problem
-from veriformer.verify.mutants.staged_reference.flash import Block, Flash, Rows, Scored, State, finite
+from veriformer.verify.mutants.staged_reference.flash import Block, Flash, Problem, Rows, Scored, State, finite
 
 _LOG2E = math.log2(math.e)
 
@@ -80,12 +79,12 @@ class _UnsavedLse(Flash):
 
 
 FAULTS: dict[str, dict[str, Fault]] = {
-    "MASK-02": {"attention": replaced_by(Attention(core=_UnguardedRows()))},
-    "MASK-12": {"attention": replaced_by(Attention(core=_FirstBlockHidden()))},
-    "FA-02": {"attention": replaced_by(Attention(core=_TileMaximum()))},
-    "FA-03": {"attention": replaced_by(Attention(core=_MixedBases()))},
-    "FA-04": {"attention": replaced_by(Attention(core=_DroppedTwice()))},
-    "FA-05": {"attention": replaced_by(Attention(core=_NoDelta()))},
-    "FA-06": {"attention": replaced_by(Attention(core=_RescaledOnceMore()))},
-    "FA-11": {"attention": replaced_by(Attention(core=_UnsavedLse()))},
+    "MASK-02": {"attention": replaced_by(_UnguardedRows())},
+    "MASK-12": {"attention": replaced_by(_FirstBlockHidden())},
+    "FA-02": {"attention": replaced_by(_TileMaximum())},
+    "FA-03": {"attention": replaced_by(_MixedBases())},
+    "FA-04": {"attention": replaced_by(_DroppedTwice())},
+    "FA-05": {"attention": replaced_by(_NoDelta())},
+    "FA-06": {"attention": replaced_by(_RescaledOnceMore())},
+    "FA-11": {"attention": replaced_by(_UnsavedLse())},
 }

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from torch import Tensor
 
-from veriformer.verify.mutants.combinators import Fault, given, replaced_by
-from veriformer.verify.mutants.formulas import edited
-from veriformer.verify.mutants.staged_reference.heads import Block, MultiHead
-
-Branch = Callable[[Tensor], Tensor]
+from veriformer.verify.mutants.combinators import Fault, edited, given
 
 
 def _model_width(x: Tensor, w_q: Tensor, *weights: Tensor, **options: Any) -> Any:
@@ -25,30 +20,21 @@ def _tiled(x: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, w_o: Tensor, **opti
     return (x, w_q, *(w.repeat(1, H // G) for w in (w_k, w_v)), w_o), {**options, "num_kv_heads": H}
 
 
-def _unpermuted(x: Tensor) -> Tensor:
-    B, H, n, d = x.shape
-    return x.reshape(B, n, H * d)
-
-
-def _ignored_in_cross_attention(real: Tensor | None, alone: bool) -> Tensor | None:
-    return real[:, None, None, :] if real is not None and alone else None
-
-
-def _after_norm(x: Tensor, norm: Branch, branch: Branch) -> Tensor:
-    x = norm(x)
-    return x + branch(x)
-
-
-def _before_norm(x: Tensor, norms: tuple[Branch, Branch], branches: tuple[Branch, Branch]) -> Tensor:
-    z = x + branches[0](x)
-    return norms[1](z + branches[1](norms[0](z)))
-
-
 FAULTS: dict[str, dict[str, Fault]] = {
     "ATT-01": {"multi_head_attention": given(_model_width)},
-    "ATT-05": {"multi_head_attention": replaced_by(MultiHead(join=_unpermuted))},
+    "ATT-05": {
+        "multi_head_attention": edited(
+            "multi_head_attention", ("xp.reshape(xp.swapaxes(x, 1, 2), (b, n", "xp.reshape(x, (b, n")
+        )
+    },
     "GQA-01": {"multi_head_attention": given(_tiled)},
-    "MASK-08": {"multi_head_attention": replaced_by(MultiHead(mask=_ignored_in_cross_attention))},
+    # The mask of a context is ignored.
+    "MASK-08": {
+        "multi_head_attention": edited(
+            "multi_head_attention",
+            ("mask=_seen(attention_mask)", "mask=_seen(attention_mask) if context is None else None"),
+        )
+    },
     # Each feature of the state is divided by its own sum: Σ_d q_d S_d / z_d.
     "LIN-02": {
         "linear_attention": edited(
@@ -71,6 +57,29 @@ FAULTS: dict[str, dict[str, Fault]] = {
             ),
         )
     },
-    "BLK-01": {"transformer_block": replaced_by(Block(pre=_after_norm))},
-    "BLK-02": {"transformer_block": replaced_by(Block(post=_before_norm))},
+    # The residual connection starts behind the norm.
+    "BLK-01": {
+        "transformer_block": edited(
+            "transformer_block",
+            (
+                "        return x + branch.value(layer_norm(xp, x, weight, bias, eps=eps))",
+                "        x = layer_norm(xp, x, weight, bias, eps=eps)\n        return x + branch.value(x)",
+            ),
+        )
+    },
+    # The second residual connection of the block "post" starts before the first norm.
+    "BLK-02": {
+        "transformer_block": edited(
+            "transformer_block",
+            (
+                "    h = attention_sublayer(",
+                '    if norm == "post":\n'
+                "        first, second = _attention(xp, params, options), _feed_forward(xp, params, activation)\n"
+                "        z = x + first.value(x)\n"
+                "        y = z + second.value(layer_norm(xp, z, *first.norm.values(), eps=eps))\n"
+                "        return layer_norm(xp, y, *second.norm.values(), eps=eps)\n"
+                "    h = attention_sublayer(",
+            ),
+        )
+    },
 }

@@ -7,16 +7,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from veriformer.verify.formulas.base import widen
 from veriformer.verify.mutants.combinators import (
     Fault,
     Operation,
+    edited,
     given,
     gradient_of,
     instead,
     with_gradient,
 )
-from veriformer.verify.mutants.formulas import edited
-from veriformer.verify.mutants.staged_reference.scores import widen
 
 ONE_PASS = ("_mean(xp, centred * centred)", "_mean(xp, x * x) - _mean(xp, x) * _mean(xp, x)")
 """Edit of layer normalisation: the variance is E[x²] − E[x]²."""

@@ -9,9 +9,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from veriformer.verify.formulas.base import widen
 from veriformer.verify.mutants.combinators import (
     Fault,
     Operation,
+    edited,
     given,
     instead,
     replaced_by,
@@ -19,9 +21,6 @@ from veriformer.verify.mutants.combinators import (
     without,
 )
 from veriformer.verify.mutants.faults.layers import summed_over_all
-from veriformer.verify.mutants.formulas import edited
-from veriformer.verify.mutants.staged_reference.networks import ACTIVATIONS, Network
-from veriformer.verify.mutants.staged_reference.scores import widen
 
 
 def _biases_summed_over_all(op: Operation, x: Tensor, *weights: Tensor, **options: Any) -> Tensor:
@@ -87,7 +86,8 @@ def _by_head(op: Operation, n_in: int, n_out: int, **options: Any) -> Tensor:
     return w * math.sqrt(max(n_in + n_out, 1) / 2 / max(1, n_in // 4))
 
 
-_TANH = {**ACTIVATIONS, "gelu": lambda z: F.gelu(z, approximate="tanh")}
+_TANH = ("[activation].function(xp, z)", '[{"gelu": "gelu_tanh"}.get(activation, activation)].function(xp, z)')
+_NARROW = ("linear(xp, x, w1, b1), activation)", "xp.narrow(linear(xp, x, w1, b1)), activation)")
 
 FAULTS: dict[str, dict[str, Fault]] = {
     "MLP-01": dict.fromkeys(("mlp", "feed_forward"), instead(_biases_summed_over_all)),
@@ -95,7 +95,7 @@ FAULTS: dict[str, dict[str, Fault]] = {
         **dict.fromkeys(("mlp", "feed_forward"), instead(_biases_averaged)),
         "mse_loss": instead(_divided_twice),
     },
-    "ACT-01": {"gelu": without("approximate"), "feed_forward": replaced_by(Network(activations=_TANH))},
+    "ACT-01": {"gelu": without("approximate"), "feed_forward": edited("feed_forward", _TANH)},
     "ACT-02": {"swiglu": given(lambda x, w_gate, w_up, w_down: ((x, w_up, w_gate, w_down), {}))},
     "ACT-03": {"silu": replaced_by(lambda x: _OverflowingSlope.apply(x))},  # type: ignore[no-untyped-call]
     "MOE-01": {
@@ -105,7 +105,7 @@ FAULTS: dict[str, dict[str, Fault]] = {
             ("xp.where(see, scores, -np.inf) if renormalised else scores", "scores"),
         )
     },
-    "FFN-01": dict.fromkeys(("mlp", "feed_forward"), replaced_by(Network(widen=lambda x: x))),
+    "FFN-01": {name: edited(name, _NARROW) for name in ("mlp", "feed_forward")},
     "RES-01": {"residual": edited("residual", ("fx if scale == 1 else fx * scale", "xp.narrow(fx * scale)"))},
     "EMB-02": {"lm_head": given(lambda h, weight: ((h, weight.detach()), {}))},
     "EMB-04": {"lm_head": edited("lm_head", ("xp.matmul(h,", "xp.matmul(h * h.shape[-1] ** -0.5,"))},

@@ -7,8 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from veriformer.verify.mutants.combinators import Fault, Operation, given, instead, instead_of
-from veriformer.verify.mutants.formulas import edited
+from veriformer.verify.mutants.combinators import Fault, Operation, edited, given, instead, instead_of
 
 Scaling = tuple[str, float] | None
 

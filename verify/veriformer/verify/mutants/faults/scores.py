@@ -8,9 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from veriformer.verify.mutants.combinators import Fault, Operation, instead, with_gradient
-from veriformer.verify.mutants.formulas import edited
-from veriformer.verify.mutants.staged_reference.scores import reduced, widen
+from veriformer.verify.formulas.base import widen
+from veriformer.verify.mutants.combinators import Fault, Operation, edited, instead, with_gradient
 from veriformer.verify.targets.impl import reference
 
 _OTHERS = "z[(slice(None),) * (axis % z.ndim) + (slice(max(1, z.shape[axis] - 1)),)]"
@@ -20,6 +19,13 @@ BARE_LOG_SOFTMAX = ("shifted = z - xp.max(z, axis=-1, keepdims=True)", "shifted 
 NAN_OF_NOTHING = ("largest(counted.sum(), 1)", "counted.sum()")
 OVER_ALL_POSITIONS = ("largest(counted.sum(), 1)", "largest(counted.size, 1)")
 """Edits of the cross entropy, which other losses reach as well."""
+
+
+def reduced(loss: Tensor, counted: Tensor, reduction: str) -> Tensor:
+    """Losses as they are, their sum, or their mean over those that count, 0 without any."""
+    if reduction == "none":
+        return loss
+    return loss.sum() / counted.sum().clamp(min=1) if reduction == "mean" else loss.sum()
 
 
 def _first_cotangent(op: Operation, *scores: Tensor, reduction: str, **options: Any) -> Any:

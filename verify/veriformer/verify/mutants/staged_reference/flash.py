@@ -12,9 +12,41 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from veriformer.verify.mutants.staged_reference.attention import Problem, dot, draw_keep, dropped, weighted
+from veriformer.spec.attention.causal_mask import visible
+from veriformer.verify.formulas.base import widen
+from veriformer.verify.targets.argument_validation import AttentionOptions
 
 Block = slice
+
+
+class Problem(NamedTuple):
+    """Attention with repeated heads: q [B, H, n_q, d_k], k and v [B, H, n_k, ·], bias and see [B, H, n_q, n_k].
+
+    All are widened. What a query must not see is not multiplied with: 0 · NaN is NaN.
+    """
+
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    bias: Tensor | None
+    see: Tensor
+    scale: float
+    options: AttentionOptions
+
+
+def dot(q: Tensor, k: Tensor, see: Tensor) -> Tensor:
+    """⟨q_i, k_j⟩ where i sees j, 0 elsewhere."""
+    return (q[..., :, None, :] * torch.where(see[..., None], k[..., None, :, :], 0)).sum(-1)
+
+
+def weighted(p: Tensor, v: Tensor, see: Tensor) -> Tensor:
+    """Σ_j p_ij v_j over the j that i sees."""
+    return (p[..., None] * torch.where(see[..., None], v[..., None, :, :], 0)).sum(-2)
+
+
+def dropped(p: Tensor, keep: Tensor, rate: float) -> Tensor:
+    """p / (1 − rate) where kept, 0 elsewhere."""
+    return p.masked_fill(~keep, 0) / (1 - rate if rate < 1 else 1)
 
 
 class State(NamedTuple):
@@ -42,6 +74,19 @@ class Scored(NamedTuple):
     see: Tensor
 
 
+def _problem(q: Tensor, k: Tensor, v: Tensor, o: AttentionOptions) -> Problem:
+    full = (*q.shape[:3], k.shape[2])
+    mask = None if o.mask is None else o.mask.numpy()
+    see = torch.as_tensor(visible(*full[2:], mask=mask, is_causal=o.is_causal, window=o.window)).expand(full)
+    q_, k_, v_ = widen(q), *(widen(x).repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
+    bias = o.bias
+    if bias is not None:
+        bias = bias.to(q_.dtype).expand(full)
+        dark = bias == -math.inf
+        see, bias = see & ~dark, bias.masked_fill(dark, 0)
+    return Problem(q_, k_, v_, bias, see, 1 / math.sqrt(q.shape[-1]) if o.scale is None else o.scale, o)
+
+
 def finite(m: Tensor) -> Tensor:
     """m, with 0 for −∞, so that −∞ − m stays −∞."""
     return m.masked_fill(m == -math.inf, 0)
@@ -52,12 +97,15 @@ class Flash:
 
     block = 3
 
-    def __call__(self, t: Problem) -> Tensor:
-        """Return the output of a problem."""
-        full = t.see.shape
-        keep = draw_keep(full, t.options) if t.options.training and t.options.dropout_p else None
+    def __call__(self, q: Tensor, k: Tensor, v: Tensor, o: AttentionOptions) -> Tensor:
+        """Attention under the contract."""
+        t = _problem(q, k, v, o)
+        drawn = (
+            torch.rand(t.see.shape, generator=o.generator, dtype=torch.float64) if o.training and o.dropout_p else None
+        )
+        keep = None if drawn is None else drawn >= o.dropout_p
         out: Tensor = _Function.apply(t.q, t.k, t.v, t.bias, t, keep, self)  # type: ignore[no-untyped-call]
-        return out
+        return out.to(q.dtype)
 
     def forward(self, t: Problem, keep: Tensor | None, blocks: list[Block]) -> tuple[Tensor, Tensor, Tensor]:
         """(output, m, log-sum-exp) over these blocks of keys."""
