@@ -91,8 +91,10 @@ class FormulaKernel:
         return Rounding(self.dtype or widen(torch.empty(0, dtype=dtype)).dtype, dtype, rsqrt=self.rsqrt)
 
     def joined(self, other: FormulaKernel) -> FormulaKernel | None:
-        """Return the kernel with the edits of both; None where they meet in one place."""
+        """Return the kernel with the edits of both; None where they meet in one place, or differ besides."""
         both = replace(self, edits=(*self.edits, *other.edits))
+        if both != replace(other, edits=both.edits):
+            return None
         try:
             both.formula  # noqa: B018
         except ValueError:

@@ -20,11 +20,8 @@ from veriformer.verify.formulas.stepper import Stepper
 from veriformer.verify.targets.impl import reference
 
 
-@dataclass(frozen=True)
 class GradientClippingKernel(FormulaKernel):
     """Clipping by the global norm: lists of gradients, and their norm, which is in fp32 for halves."""
-
-    operation: str = "clip_grad_norm"
 
     def __call__(self, grads: Sequence[Tensor], max_norm: float) -> tuple[list[Tensor], Tensor]:
         """Return the clipped gradients, each in its own dtype, and the norm before."""
@@ -65,7 +62,6 @@ _STARTS: Mapping[str, Callable[..., Any]] = {
 """States that parameters start from, by optimizer; where there is none the state is the parameter alone."""
 
 
-@dataclass(frozen=True)
 class ScheduleKernel(FormulaKernel):
     """Schedule of the learning rate, in fp64."""
 
@@ -76,11 +72,8 @@ class ScheduleKernel(FormulaKernel):
         return float(xp.asarray(self.formula(xp, int(step), **numbers)).value)
 
 
-@dataclass(frozen=True)
 class AccumulationKernel(FormulaKernel):
     """Accumulation of gradients: a backward pass for each micro-batch, and their mean in fp64 by the formula."""
-
-    operation: str = "accumulate_gradients"
 
     def __call__(self, loss_fn: Any, params: Sequence[Tensor], micro_batches: Iterable[Any]) -> list[Tensor]:
         """Return the gradient of each parameter, in its dtype."""
@@ -96,7 +89,6 @@ class AccumulationKernel(FormulaKernel):
         return [g.tensor.to(p.dtype) for g, p in zip(self.formula(xp, sums, counts), params, strict=True)]
 
 
-@dataclass(frozen=True)
 class TextKernel(FormulaKernel):
     """Operation on texts, whose formula is its implementation."""
 
@@ -105,11 +97,8 @@ class TextKernel(FormulaKernel):
         return self.formula(*arguments, **options)
 
 
-@dataclass(frozen=True)
 class BeamSearchKernel(FormulaKernel):
     """Beam search over a step that takes and gives tensors."""
-
-    operation: str = "beam_search"
 
     def __call__(self, step: Callable[[Tensor], Tensor], start: Tensor, **options: Any) -> tuple[Tensor, float]:
         """Return the best text and its score."""
@@ -158,7 +147,6 @@ class FormulaCache:
         self.state = cache_reset(self.state)
 
 
-@dataclass(frozen=True)
 class CacheKernel(FormulaKernel):
     """Caches that are updated by the formula."""
 
@@ -172,7 +160,6 @@ class CacheKernel(FormulaKernel):
         return FormulaCache(self, guard, empty)
 
 
-@dataclass(frozen=True)
 class CachedAttentionKernel(FormulaKernel):
     """Attention over a cache that holds a state of the spec."""
 
