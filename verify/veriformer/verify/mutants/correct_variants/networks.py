@@ -70,11 +70,6 @@ def _silu_by_tanh(x: Tensor) -> Tensor:
     return (wide * (0.5 + 0.5 * torch.tanh(0.5 * wide))).to(x.dtype)
 
 
-def _silu_by_sigmoid(x: Tensor) -> Tensor:
-    wide = widen(x)
-    return (wide * torch.sigmoid(wide)).to(x.dtype)
-
-
 def _silu_exp2(x: Tensor) -> Tensor:
     wide = widen(x).double()
     return (wide / (1 + torch.exp2(-wide.clamp(min=-700.0) / math.log(2)))).to(x.dtype)
@@ -104,10 +99,6 @@ def _mse_of_samples(prediction: Tensor, target: Tensor) -> Tensor:
 
 def _residual_multiply_add(x: Tensor, fx: Tensor, scale: float) -> Tensor:
     return torch.addcmul(widen(x), widen(fx), torch.tensor(float(scale), dtype=widen(x).dtype)).to(x.dtype)
-
-
-def _residual_fp64(x: Tensor, fx: Tensor, scale: float) -> Tensor:
-    return (x.double() + scale * fx.double()).to(x.dtype)
 
 
 # Networks
@@ -242,10 +233,6 @@ def _in_chunks(h: Tensor, weight: Tensor) -> Tensor:
     return torch.cat([widen(h) @ part.mT for part in torch.split(widen(weight), size)], -1).to(h.dtype)
 
 
-def _head_fp64(h: Tensor, weight: Tensor) -> Tensor:
-    return torch.einsum("...d,vd->...v", h.double(), weight.double()).to(h.dtype)
-
-
 VARIANTS: tuple[Variant, ...] = (
     variant(
         "networks-base",
@@ -271,7 +258,7 @@ VARIANTS: tuple[Variant, ...] = (
         silu=_silu_in_dtype,
     ),
     variant("activations-fp64", "Activations in fp64, exponentials to the base 2", gelu=_gelu_fp64, silu=_silu_exp2),
-    variant("silu-product", "SiLU as a product", silu=_silu_by_sigmoid),
+    variant("silu-product", "SiLU as a product", silu=kernel("silu")),
     variant(
         "squares-library",
         "PyTorch's squared error, and its fused multiplication and addition",
@@ -282,7 +269,7 @@ VARIANTS: tuple[Variant, ...] = (
         "squares-inner-product",
         "The squared error as an inner product, the residual in fp64",
         mse_loss=_mse_by_inner_product,
-        residual=_residual_fp64,
+        residual=kernel("residual", dtype=torch.float64),
     ),
     variant("squares-one-by-one", "The squared error of one sample after another", mse_loss=_mse_of_samples),
     variant(
@@ -329,5 +316,5 @@ VARIANTS: tuple[Variant, ...] = (
         token_embedding=_index_select,
         lm_head=_in_chunks,
     ),
-    variant("lm-head-fp64", "Logits by einsum in fp64", lm_head=_head_fp64),
+    variant("lm-head-fp64", "Logits in fp64", lm_head=kernel("lm_head", dtype=torch.float64)),
 )
