@@ -150,13 +150,13 @@ def faulty(name: str, fault: Fault) -> Operation:
 def both(one: Fault, two: Fault) -> Fault | None:
     """Two faults together; None for two computations of which each would take the other's place.
 
-    Of two computations by one formula, the edits of both; else one around the other.
+    Of computations by formulas, the edits of both; else one around the other.
     """
     if not isinstance(two, Replaced):
         return lambda op: two(one(op))
     if not isinstance(one, Replaced):
         return lambda op: one(two(op))
-    if not isinstance(one.kernel, FormulaKernel) or not isinstance(two.kernel, FormulaKernel):
-        return None
-    joined = one.kernel.joined(two.kernel)
-    return None if joined is None else Replaced(joined)
+    for mine, other in ((one.kernel, two.kernel), (two.kernel, one.kernel)):
+        if isinstance(other, FormulaKernel) and hasattr(mine, "joined") and (joined := mine.joined(other)) is not None:
+            return Replaced(joined)
+    return None

@@ -5,6 +5,7 @@ Each method of ``Flash`` is a stage that a mutant may override. After FlashAtten
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -13,7 +14,8 @@ import torch
 from torch import Tensor
 
 from veriformer.spec.attention.causal_mask import visible
-from veriformer.verify.formulas.base import widen
+from veriformer.spec.edits import Edit, edited
+from veriformer.verify.formulas.base import FormulaKernel, widen
 from veriformer.verify.targets.argument_validation import AttentionOptions
 
 Block = slice
@@ -74,10 +76,10 @@ class Scored(NamedTuple):
     see: Tensor
 
 
-def _problem(q: Tensor, k: Tensor, v: Tensor, o: AttentionOptions) -> Problem:
+def _problem(q: Tensor, k: Tensor, v: Tensor, o: AttentionOptions, sees: Callable[..., Any]) -> Problem:
     full = (*q.shape[:3], k.shape[2])
     mask = None if o.mask is None else o.mask.numpy()
-    see = torch.as_tensor(visible(*full[2:], mask=mask, is_causal=o.is_causal, window=o.window)).expand(full)
+    see = torch.as_tensor(sees(*full[2:], mask=mask, is_causal=o.is_causal, window=o.window)).expand(full)
     q_, k_, v_ = widen(q), *(widen(x).repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
     bias = o.bias
     if bias is not None:
@@ -93,19 +95,29 @@ def finite(m: Tensor) -> Tensor:
 
 
 class Flash:
-    """A core that holds one block of the weights at a time."""
+    """A core that holds one block of the weights at a time. edits: of the formula of who sees whom."""
 
     block = 3
+    edits: tuple[Edit, ...] = ()
 
     def __call__(self, q: Tensor, k: Tensor, v: Tensor, o: AttentionOptions) -> Tensor:
         """Attention under the contract."""
-        t = _problem(q, k, v, o)
-        drawn = (
-            torch.rand(t.see.shape, generator=o.generator, dtype=torch.float64) if o.training and o.dropout_p else None
-        )
-        keep = None if drawn is None else drawn >= o.dropout_p
+        t = _problem(q, k, v, o, edited(visible, self.edits))
+        keep = None
+        if o.training and o.dropout_p:
+            keep = torch.rand(t.see.shape, generator=o.generator, dtype=torch.float64) >= o.dropout_p
         out: Tensor = _Function.apply(t.q, t.k, t.v, t.bias, t, keep, self)  # type: ignore[no-untyped-call]
         return out.to(q.dtype)
+
+    def joined(self, other: FormulaKernel) -> Flash | None:
+        """Return the core with the edits of another kernel; None where they are of more than who sees whom."""
+        both = copy.copy(self)
+        both.edits = other.edits
+        try:
+            edited(visible, both.edits)
+        except ValueError:
+            return None
+        return both
 
     def forward(self, t: Problem, keep: Tensor | None, blocks: list[Block]) -> tuple[Tensor, Tensor, Tensor]:
         """(output, m, log-sum-exp) over these blocks of keys."""
