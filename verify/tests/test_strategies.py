@@ -43,6 +43,8 @@ from veriformer.verify.targets.claims import Claims
 from veriformer.verify.targets.loading import load
 
 few = hypothesis.settings(max_examples=20, deadline=None, derandomize=True, database=None)
+fewer = hypothesis.settings(few, max_examples=8)
+"""Settings of examples that are computed with 300 bits."""
 TARGET = load("impl:reference")
 
 
@@ -124,7 +126,7 @@ def test_choices_of_equal_numbers_of_other_types_are_not_confused() -> None:
 @pytest.mark.whole
 @pytest.mark.parametrize("operation", [o for o in OPERATIONS if len(o.formulas) > 1], ids=lambda o: o.name)
 @given(data=st.data())
-@few
+@fewer
 def test_forms_of_a_formula_are_equal_over_the_reals(operation: OpInfo, data: st.DataObject) -> None:
     trial = trial_of(data, operation.name)
     trial.large_share = sys.maxsize  # identities of a formula do not know sizes, and 300 bits for each number cost much

@@ -143,10 +143,17 @@ def no_sevens(z: Any, dim: int = -1) -> Any:
     return torch.softmax(z, dim)
 
 
+TIES_LEFT_OPEN = {"choice.ties": "unspecified"}
+
+
+def judged(operation: str, function: Any, *only: str, dtype: str = "fp32", claims: Any = None) -> Results:
+    target = SimpleNamespace(**{operation: function}, CLAIMS={"conventions": claims or {}})
+    return check(target, only=[f"{operation}.{one}" for one in only], profile="quick", dtype=[dtype])
+
+
 @cache
 def results(name: str, operation: str, *only: str, dtype: str = "fp16") -> Results:
-    target = SimpleNamespace(**{operation: globals()[name]})
-    return check(target, only=[f"{operation}.{one}" for one in only], profile="quick", dtype=[dtype])
+    return judged(operation, globals()[name], *only, dtype=dtype)
 
 
 def told(found: Results) -> list[Finding]:
@@ -173,38 +180,10 @@ def test_a_witness_is_asked_however_little_time_is_left() -> None:
 
 
 @pytest.mark.whole
-def test_a_cube_that_overflows_is_a_weakness_of_the_usual_composition() -> None:
-    found = results("gelu_by_powers", "gelu", "limits")
-    (one,) = told(found)
-    assert (one.weight, one.witness) == (Weight.WEAKNESS, BY_POWERS)
-    assert found.exit_status == 0
-
-
-@pytest.mark.whole
-def test_a_smallest_temperature_is_a_weakness_of_practice() -> None:
-    found = results("never_colder", "temperature_scale", "units", dtype="fp32")
-    assert {(one.weight, one.witness) for one in told(found)} == {(Weight.WEAKNESS, BY_SMALLEST)}
-    assert found.exit_status == 0
-
-
-@pytest.mark.whole
 def test_what_no_witness_loses_stays_fragile() -> None:
     found = results("squared_twice_over", "rms_norm", "near_eps", "equation", "range")
     assert any(one.weight is Weight.FRAGILE and one.witness is None for one in told(found))
     assert found.exit_status == 1
-
-
-@pytest.mark.whole
-def test_cancellation_of_another_order_is_none_of_a_full_format() -> None:
-    (one,) = told(results("by_one_pass", "layer_norm", "conditioning", dtype="fp32"))
-    assert (one.weight, one.witness) == (Weight.FRAGILE, None)
-
-
-@pytest.mark.whole
-def test_nan_behind_a_mask_is_no_leak_where_pytorch_has_it_too() -> None:
-    found = results("composed_attention", "attention", "hidden_poison", dtype="fp32")
-    (one,) = told(found)
-    assert (one.weight, one.witness) == (Weight.WEAKNESS, "torch.nn.functional.scaled_dot_product_attention")
 
 
 def by_sorted_logs(logits: Any, p: float) -> Any:
@@ -225,39 +204,16 @@ def test_tokens_sorted_by_rounded_logarithms_are_weighed_by_practice() -> None:
     assert {witness._witness_of(one, witnesses) for one in failed} == {BY_SORT}
 
 
-@pytest.mark.whole
-def test_a_row_of_nothing_is_nan_in_the_composition() -> None:
-    found = results("composed_attention", "attention", "empty_row", dtype="fp32")
-    (one,) = told(found)
-    assert (one.weight, one.witness) == (Weight.WEAKNESS, SOFTMAX_AND_PRODUCTS)
-
-
 def masked_by_a_product(logits: Any, target: Any, *, ignore_index: int = -100, reduction: str = "mean") -> Any:
     kept = target != ignore_index
-    q = F.one_hot(target.where(kept, 0).long(), logits.shape[-1]).to(logits.dtype) * kept[..., None]
-    losses = -(q * logits.log_softmax(-1)).sum(-1) * kept
+    losses = -logits.log_softmax(-1).gather(-1, target.where(kept, 0).long()[..., None])[..., 0] * kept
     return losses if reduction == "none" else losses.sum() / (kept.sum() if reduction == "mean" else 1)
-
-
-@pytest.mark.whole
-def test_an_ignored_loss_that_is_no_number_stays_so_by_a_product() -> None:
-    found = results("masked_by_a_product", "cross_entropy", "ignored", dtype="fp32")
-    (one,) = told(found)
-    assert (one.weight, one.witness) == (Weight.WEAKNESS, TIMES_A_MASK)
 
 
 def rooted_attention(q: Any, k: Any, v: Any, *, scale: float | None = None) -> Any:
     root = np.sqrt(k.shape[-1] ** -0.5 if scale is None else scale).item()
     k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
     return ((q * root) @ (k.mT * root)).softmax(-1) @ v
-
-
-@pytest.mark.whole
-@pytest.mark.filterwarnings("ignore:invalid value encountered in sqrt")
-def test_a_negative_scale_has_no_root_in_the_reference_of_onnx_either() -> None:
-    found = results("rooted_attention", "attention", "scale", dtype="fp32")
-    (one,) = told(found)
-    assert (one.weight, one.witness) == (Weight.WEAKNESS, BY_ROOTS)
 
 
 def aligned_top_left(q: Any, k: Any, v: Any, *, is_causal: bool = False) -> Any:
@@ -312,13 +268,6 @@ def test_float64_that_is_computed_in_float32_is_imprecise() -> None:
     assert found.exit_status in (0, 3)
 
 
-@pytest.mark.whole
-def test_a_row_of_nothing_is_the_mean_where_the_lowest_number_masks() -> None:
-    found = results("lowest_masked", "attention", "empty_row", dtype="fp32")
-    (one,) = told(found)
-    assert (one.weight, one.witness) == (Weight.WEAKNESS, MASKED_BY_THE_LOWEST)
-
-
 def wrong_or_refused(z: Any, dim: int = -1) -> Any:
     if z.numel() < 8:
         raise ArithmeticError("too few")
@@ -338,16 +287,6 @@ def _clipped(grads: Any, max_norm: float, *, times: float) -> Any:
     return [g * factor for g in grads], norm
 
 
-@pytest.mark.whole
-def test_squares_that_overflow_in_half_are_shared_by_the_root_of_their_sum() -> None:
-    claims = {"conventions": {"clip_grad_norm.denominator": "norm+1e-6"}}
-    rows = ["clip_grad_norm.direction", "clip_grad_norm.range"]
-    for times, status in ((1.0, 0), (64.0, 1)):
-        target = SimpleNamespace(clip_grad_norm=partial(_clipped, times=times), CLAIMS=claims)
-        found = check(target, only=rows, dtype=["fp16"], profile="quick")
-        assert found.exit_status == status
-
-
 def filling_top_k(logits: Any, k: int) -> Any:
     values, places = torch.topk(logits, min(k, logits.shape[-1]))
     return logits.fill_(-torch.inf).scatter_(-1, places, values)
@@ -358,10 +297,7 @@ def filling_softmax(z: Any, dim: int = -1) -> Any:
 
 
 @pytest.mark.whole
-def test_a_filter_that_fills_its_logits_is_as_published_and_a_softmax_is_not() -> None:
-    target = SimpleNamespace(top_k_filter=filling_top_k, CLAIMS={"conventions": {"choice.ties": "unspecified"}})
-    (one,) = told(check(target, only=["top_k_filter.purity"], profile="quick", dtype=["fp32"]))
-    assert (one.weight, one.witness) == (Weight.WEAKNESS, IN_PLACE)
+def test_a_softmax_that_fills_its_scores_is_like_nothing_published() -> None:
     assert all(one.witness is None for one in told(results("filling_softmax", "softmax", "purity", dtype="fp32")))
     assert results("filling_softmax", "softmax", "purity", dtype="fp32").exit_status == 1
 
@@ -369,12 +305,6 @@ def test_a_filter_that_fills_its_logits_is_as_published_and_a_softmax_is_not() -
 def normalized(x: Any, weight: Any = None) -> Any:
     y = F.normalize(x, dim=-1)
     return (y if weight is None else y * weight) * x.shape[-1] ** 0.5
-
-
-@pytest.mark.whole
-def test_a_row_that_is_divided_by_its_norm_loses_what_the_composition_loses() -> None:
-    found = told(results("normalized", "rms_norm", "affine"))
-    assert {(one.weight, one.witness) for one in found} == {(Weight.WEAKNESS, BY_NORMALIZE)}
 
 
 def test_in_a_half_format_most_rows_of_a_cause_tell_for_all() -> None:
@@ -390,14 +320,6 @@ def table(num_positions: int, d_model: int, *, swapped: bool = False) -> Any:
     return torch.stack(pairs if swapped else pairs[::-1], -1).flatten(-2)
 
 
-@pytest.mark.whole
-def test_a_table_in_half_precision_is_off_as_the_formula_is_and_a_wrong_one_is_wrong() -> None:
-    for swapped, weight, name in ((False, Weight.WEAKNESS, STEPWISE), (True, Weight.WRONG, None)):
-        target = SimpleNamespace(sinusoidal_encoding=partial(table, swapped=swapped))
-        found = check(target, only=["sinusoidal_encoding.equation"], profile="quick", dtype=["fp16"])
-        assert {(one.weight, one.witness) for one in told(found)} == {(weight, name)}
-
-
 def nucleus(logits: Any, p: float) -> Any:
     if p <= 0:
         return logits.clone()
@@ -409,8 +331,7 @@ def nucleus(logits: Any, p: float) -> Any:
 
 @pytest.mark.whole
 def test_a_nucleus_that_is_off_at_a_p_of_0_is_as_published() -> None:
-    target = SimpleNamespace(top_p_filter=nucleus, CLAIMS={"conventions": {"choice.ties": "unspecified"}})
-    found = told(check(target, only=["top_p_filter"], profile="quick", dtype=["fp32"]))
+    found = told(judged("top_p_filter", nucleus, "*", claims=TIES_LEFT_OPEN))
     assert OFF in {one.witness for one in found}
     assert {one.weight for one in found} == {Weight.WEAKNESS}
 
@@ -422,8 +343,7 @@ def emptied(logits: torch.Tensor, p: float) -> torch.Tensor:
 
 @pytest.mark.whole
 def test_a_filter_that_drops_what_another_one_keeps_fails_otherwise() -> None:
-    target = SimpleNamespace(top_p_filter=emptied, CLAIMS={"conventions": {"choice.ties": "unspecified"}})
-    found = told(check(target, only=["top_p_filter"], profile="quick", dtype=["fp32"]))
+    found = told(judged("top_p_filter", emptied, "*", claims=TIES_LEFT_OPEN))
     assert [(one.weight, one.when) for one in found if one.weight is not Weight.WEAKNESS] == [
         (Weight.FRAGILE, "with a p of 0")
     ]
@@ -435,9 +355,51 @@ def clamped(grads: Any, max_norm: float, *, most: float = 1.0) -> Any:
     return [g * factor for g in grads], norm
 
 
+WEAKNESSES = [
+    ("gelu", gelu_by_powers, "limits", "fp16", BY_POWERS),
+    ("temperature_scale", never_colder, "units", "fp32", BY_SMALLEST),
+    ("attention", composed_attention, "hidden_poison", "fp32", "torch.nn.functional.scaled_dot_product_attention"),
+    ("attention", composed_attention, "empty_row", "fp32", SOFTMAX_AND_PRODUCTS),
+    ("attention", lowest_masked, "empty_row", "fp32", MASKED_BY_THE_LOWEST),
+    ("attention", rooted_attention, "scale", "fp32", BY_ROOTS),
+    ("cross_entropy", masked_by_a_product, "ignored", "fp32", TIMES_A_MASK),
+    ("rms_norm", normalized, "affine", "fp16", BY_NORMALIZE),
+    ("top_k_filter", filling_top_k, "purity", "fp32", IN_PLACE),
+    ("sinusoidal_encoding", table, "equation", "fp16", STEPWISE),
+    ("clip_grad_norm", clamped, "identity", "fp32", BY_CLAMP),
+]
+
+
 @pytest.mark.whole
-def test_a_factor_that_is_1_but_for_a_rounding_changes_no_gradient_and_another_one_does() -> None:
-    for most, weights in ((1.0, {(Weight.WEAKNESS, BY_CLAMP)}), (0.999, {(Weight.WRONG, None)})):
-        target = SimpleNamespace(clip_grad_norm=partial(clamped, most=most))
-        found = check(target, only=["clip_grad_norm.identity"], profile="quick", dtype=["fp32"])
-        assert {(one.weight, one.witness) for one in told(found)} == weights
+@pytest.mark.filterwarnings("ignore:invalid value encountered in sqrt")
+@pytest.mark.parametrize(("operation", "function", "law", "dtype", "name"), WEAKNESSES)
+def test_what_practice_loses_likewise_is_a_weakness(
+    operation: str, function: Any, law: str, dtype: str, name: str
+) -> None:
+    found = judged(operation, function, law, dtype=dtype, claims=TIES_LEFT_OPEN)
+    assert {(one.weight, one.witness) for one in told(found)} == {(Weight.WEAKNESS, name)}
+    assert found.exit_status != 1
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize(
+    ("operation", "function", "law", "dtype", "weight"),
+    [
+        ("layer_norm", by_one_pass, "conditioning", "fp32", Weight.FRAGILE),  # cancellation of another order
+        ("sinusoidal_encoding", partial(table, swapped=True), "equation", "fp16", Weight.WRONG),
+        ("clip_grad_norm", partial(clamped, most=0.999), "identity", "fp32", Weight.WRONG),
+    ],
+)
+def test_what_no_witness_loses_is_no_weakness(
+    operation: str, function: Any, law: str, dtype: str, weight: Weight
+) -> None:
+    found = told(judged(operation, function, law, dtype=dtype))
+    assert {(one.weight, one.witness) for one in found} == {(weight, None)}
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize(("times", "status"), [(1.0, 0), (64.0, 1)])
+def test_squares_that_overflow_in_half_are_shared_by_the_root_of_their_sum(times: float, status: int) -> None:
+    claims = {"clip_grad_norm.denominator": "norm+1e-6"}
+    clipped = partial(_clipped, times=times)
+    assert judged("clip_grad_norm", clipped, "direction", "range", dtype="fp16", claims=claims).exit_status == status
