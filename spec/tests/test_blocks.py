@@ -1,4 +1,4 @@
-"""Paths of the Transformer block, and the decoder block against torch."""
+"""The Transformer block and its gradients against torch, its paths, and the decoder block against torch."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from tests.values import EXACT, XP, floats
 from veriformer.spec.arithmetic import FORMATS, RunningError
 from veriformer.spec.blocks.decoder_block import decoder_block
 from veriformer.spec.blocks.published import parameters
-from veriformer.spec.blocks.transformer_block import transformer_block
+from veriformer.spec.blocks.transformer_block import transformer_block, transformer_block_vjp
 
 FP64 = RunningError(FORMATS["fp64"])
 D = 4
@@ -21,6 +21,46 @@ def arguments(heads=2, groups=1, n=3, seed=0):
 
 def run(x, params, xp=XP, **options):
     return floats(transformer_block(xp, xp.asarray(x), params, **options))
+
+
+def torch_block(x, p, norm, causal, eps):
+    def normalise(h, i):
+        return torch.nn.functional.layer_norm(h, h.shape[-1:], p[f"norm{i}_weight"], p[f"norm{i}_bias"], eps)
+
+    def attention(h):
+        q, k, v = ((h @ p[f"w_{z}"]).unflatten(-1, (-1, 2)).transpose(1, 2) for z in "qkv")
+        o = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=True)
+        return o.transpose(1, 2).flatten(-2) @ p["w_o"]
+
+    def network(h):
+        return torch.nn.functional.gelu(h @ p["w1"] + p["b1"]) @ p["w2"] + p["b2"]
+
+    for i, branch in ((1, attention), (2, network)):
+        x = x + branch(normalise(x, i)) if norm == "pre" else normalise(x + branch(x), i)
+    return x
+
+
+def assert_within(reference, got):
+    exact, bound = FP64.judgeable(reference)
+    assert exact.shape == got.shape
+    assert (abs(got.detach().numpy() - exact) <= bound).all()
+    assert (abs(exact) > bound).any()
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_gradients_are_those_of_autograd(norm):
+    x, params = arguments(heads=4, groups=2)
+    tensors = {name: torch.tensor(a, requires_grad=True) for name, a in ({"x": x} | params).items()}
+    y = torch_block(tensors["x"], tensors, norm, True, 1e-3)
+    g = np.random.default_rng(5).normal(size=x.shape)
+    options = {"num_heads": 4, "num_kv_heads": 2, "norm": norm, "is_causal": True, "eps": 1e-3}
+    lifted = {name: FP64.asarray(a) for name, a in params.items()}
+    assert_within(transformer_block(FP64, FP64.asarray(x), lifted, **options), y)
+    dx, dparams = transformer_block_vjp(FP64, FP64.asarray(x), lifted, FP64.asarray(g), **options)
+    assert set(dparams) == set(params)
+    gradients = torch.autograd.grad(y, list(tensors.values()), torch.tensor(g))
+    for name, got in zip(tensors, gradients, strict=True):
+        assert_within(dx if name == "x" else dparams[name], got)
 
 
 def stacked(x, params, norm):
