@@ -184,7 +184,5 @@ def _on(device: torch.device) -> AbstractContextManager[object]:
 
 
 def _unexcited() -> AbstractContextManager[object]:
-    """Return the interpreter computes with NumPy, which warns of NaN and overflow in numbers that are hidden
-    afterwards.
-    """
+    """The interpreter computes with NumPy, which warns of NaN and overflow in numbers that are hidden afterwards."""
     return np.errstate(all="ignore") if INTERPRETED else nullcontext()
