@@ -19,7 +19,7 @@ from rich.text import Text
 
 from veriformer.bench.document import Benchmarks, Peer
 from veriformer.bench.environment import environment
-from veriformer.bench.peers.turns import Case, Schedule
+from veriformer.bench.peers.case import Case, Schedule
 from veriformer.bench.verdicts import Verdict
 from veriformer.spec import suite
 

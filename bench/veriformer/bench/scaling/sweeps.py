@@ -6,9 +6,10 @@ import fnmatch
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from veriformer.bench.operations.catalogue import FAMILIES
 from veriformer.bench.operations.family import Family
 from veriformer.bench.scaling.prediction import predicted_costs
-from veriformer.bench.timing.workloads import SIZES, family
+from veriformer.bench.timing.workloads import SIZES
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Sweep:
     @property
     def family(self) -> Family:
         """The family of calls."""
-        return family(self.operation, self.case)
+        return next(f for f in FAMILIES if (f.operation, f.case) == (self.operation, self.case))
 
     @property
     def name(self) -> str:
