@@ -9,7 +9,7 @@ from veriformer.bench.document import Claim, Count, Expression, Witness
 from veriformer.bench.regression import measure as regression
 from veriformer.bench.scaling import measure as scaling
 from veriformer.bench.targets import find
-from veriformer.bench.timing import clocks
+from veriformer.bench.timing import conditions
 from veriformer.bench.timing.arms import DiedError
 from veriformer.bench.timing.worker import Worker
 from veriformer.bench.verdicts import Verdict
@@ -38,7 +38,7 @@ class LocalProcess:
 
     def __init__(self, side, device="cpu", clock="wall"):
         place = Path(side.folder or ".") / side.target
-        self.worker = Worker(find(str(place) if place.exists() else side.target), device, clocks.clock(clock))
+        self.worker = Worker(find(str(place) if place.exists() else side.target), device, conditions.clock(clock))
 
     def __enter__(self):
         return self

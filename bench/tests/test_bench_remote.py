@@ -10,8 +10,8 @@ import pytest
 pytest.importorskip("distributed")
 
 from veriformer.bench.assess import assess
+from veriformer.bench.counting.command import count
 from veriformer.bench.counting.items import Given, InOrder, items
-from veriformer.bench.counting.remote import count
 from veriformer.workers.place import local
 
 MINE = "import torch\n\ndef silu(x):\n    return x * torch.sigmoid(x)\n"

@@ -5,7 +5,7 @@ from click.testing import CliRunner
 
 from veriformer.bench import assess, counts, document, targets
 from veriformer.bench.cli import bench
-from veriformer.bench.commands import arguments
+from veriformer.bench.commands import options
 from veriformer.bench.counts import Case
 from veriformer.bench.polynomials import Axis, Grid
 from veriformer.bench.predicted_costs import AS_PRINTED, IN_BLOCKS
@@ -20,7 +20,7 @@ def small(monkeypatch, attention):
     monkeypatch.setattr(counts, "SQUARE", case)
     monkeypatch.setattr(counts, "causal", lambda block: case)
     shipped = {"good": AS_PRINTED, "bad": IN_BLOCKS}
-    monkeypatch.setattr(arguments, "SHIPPED", tuple(shipped))
+    monkeypatch.setattr(options, "SHIPPED", tuple(shipped))
     monkeypatch.setattr(targets, "NAMES", tuple(shipped))
     monkeypatch.setattr(assess, "FAMILIES", ())
     monkeypatch.setattr(targets, "find", lambda name, claim: targets.Target(name, attention, shipped[name], False))
@@ -68,4 +68,4 @@ def test_an_unknown_target_ends_with_2(monkeypatch):
     found = run("nonsense")
     assert found.exit_code == 2
     assert "or one of impl, impl:reference, impl:tiled" in found.output
-    assert set(arguments.SHIPPED) == {*targets.NAMES, *targets.OTHERS}
+    assert set(options.SHIPPED) == {*targets.NAMES, *targets.OTHERS}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from veriformer.bench import assess
-from veriformer.bench.counting import jobs as counting
+from veriformer.bench.counting import command as counting
 from veriformer.bench.counting.items import Given, InOrder, Item, items
 from veriformer.bench.document import Count
 from veriformer.bench.verdicts import Verdict
@@ -30,7 +30,8 @@ THEIRS = "from torch.nn.functional import silu\n\ndef residual(x, branch):\n    
 def counted(given: Given, wanted: list[Item], jobs: int) -> list[Count]:
     found: list[Count] = []
     order = InOrder(wanted)
-    counting.count(given, wanted, jobs, lambda item, counts: [found.extend(x) for _, x in order.take(item, counts)])
+    tell = lambda item, counts: [found.extend(x) for _, x in order.take(item, counts)]  # noqa: E731
+    counting.count(given, wanted, jobs, tell, print)
     return [replace(one, seconds=0.0) for one in found]
 
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from veriformer.bench.cli import bench
 from veriformer.bench.document import Benchmarks
 from veriformer.bench.regression import command, measure
-from veriformer.bench.statistics.blocks import Block
+from veriformer.bench.statistics import Block
 from veriformer.bench.verdicts import Verdict
 
 ONLY = ["--only", "rms_norm, all sizes, forward", "--blocks", "2"]

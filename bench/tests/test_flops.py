@@ -1,8 +1,7 @@
 import pytest
 import torch
 
-from veriformer.bench.calls import Shape
-from veriformer.bench.metered_costs import NotCountable, count_flops, modelled
+from veriformer.bench.metered_costs import NotCountable, Shape, count_flops, modelled
 
 SHAPE = Shape(B=2, H=6, G=3, n_q=5, n_k=7, d_k=11, d_v=13)
 PAIRS = 2 * 6 * 5 * 7

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 from veriformer.bench.cli import bench
 from veriformer.bench.document import Benchmarks
 from veriformer.bench.regression import gate
-from veriformer.bench.statistics.blocks import Block
+from veriformer.bench.statistics import Block
 
 
 def run(monkeypatch, tmp_path, *words):

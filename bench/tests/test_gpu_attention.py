@@ -6,10 +6,9 @@ import torch
 from click.testing import CliRunner
 from torch.nn.functional import scaled_dot_product_attention
 
-from veriformer.bench import attention_kernels, gpu_attention
-from veriformer.bench.attention_kernels import AttentionKernel
+from veriformer.bench import gpu_attention
 from veriformer.bench.cli import bench
-from veriformer.bench.gpu_attention import Setting, WrongError, spread, verify
+from veriformer.bench.gpu_attention import AttentionKernel, Setting, WrongError, spread, verify
 
 CPU = torch.device("cpu")
 
@@ -129,11 +128,11 @@ def test_without_a_gpu_the_command_says_that_it_needs_one():
 
 
 def test_kernels_have_names_of_their_own(monkeypatch):
-    monkeypatch.setattr(attention_kernels, "triton_attention", lambda: scaled_dot_product_attention)
-    names = [each.name for each in attention_kernels.attention_kernels()]
+    monkeypatch.setattr(gpu_attention, "triton_attention", lambda: scaled_dot_product_attention)
+    names = [each.name for each in gpu_attention.attention_kernels()]
     assert names == ["triton", "sdpa flash", "sdpa cudnn", "sdpa efficient", "flex"]
     q = torch.randn(1, 2, 40, 16, dtype=torch.bfloat16)
-    flash = attention_kernels.attention_kernels()[1].attend
+    flash = gpu_attention.attention_kernels()[1].attend
     assert torch.equal(flash(q, q, q, is_causal=True), scaled_dot_product_attention(q, q, q, is_causal=True))
 
 
@@ -154,8 +153,8 @@ def test_flex_attention_is_compiled_for_every_shape(monkeypatch):
         return graph.forward
 
     attend = torch.compile(lambda q, k, v, block_mask: q @ k.mT @ v, dynamic=False, backend=backend)
-    monkeypatch.setattr(attention_kernels, "_compiled_flex", lambda: (attend, None))
+    monkeypatch.setattr(gpu_attention, "_compiled_flex", lambda: (attend, None))
     torch._dynamo.reset()
     for n in range(2, 14):
-        attention_kernels._flex(*torch.ones(3, 1, 1, n, 4), is_causal=False)
+        gpu_attention._flex(*torch.ones(3, 1, 1, n, 4), is_causal=False)
     assert len(compiled) == 12

@@ -3,8 +3,8 @@ import time
 import pytest
 
 from veriformer.bench.document import Goal
-from veriformer.bench.peers import interleaved_benchmark as racing
-from veriformer.bench.peers.interleaved_benchmark import AGAIN, OURS, Estimate, Times, interleaved_benchmark, interval
+from veriformer.bench.peers import turns as racing
+from veriformer.bench.peers.turns import AGAIN, OURS, Estimate, Times, interleaved_benchmark, interval
 from veriformer.bench.verdicts import Verdict
 
 

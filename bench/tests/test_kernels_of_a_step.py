@@ -7,8 +7,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from veriformer.bench.peers.catalogue import Sizes
 from veriformer.bench.peers.models import PlainGPT
-from veriformer.bench.peers.sizes import Sizes
 from veriformer.impl.models.decoder import Decoder
 from veriformer.impl.models.families import gpt
 from veriformer.impl.training.objective import Objective

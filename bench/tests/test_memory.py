@@ -2,8 +2,7 @@ import gc
 
 import pytest
 
-from veriformer.bench.calls import Shape
-from veriformer.bench.metered_costs import count_peak_bytes
+from veriformer.bench.metered_costs import Shape, count_peak_bytes
 
 SHAPE = Shape(B=2, H=3, G=3, n_q=64, n_k=96, d_k=8, d_v=8)
 

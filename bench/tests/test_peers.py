@@ -1,6 +1,5 @@
 import json
 import sys
-from importlib import import_module
 
 import pytest
 import torch
@@ -8,24 +7,11 @@ from click.testing import CliRunner
 
 from veriformer.bench import document
 from veriformer.bench.cli import bench
-from veriformer.bench.peers import (
-    catalogue,
-    decoding,
-    interleaved_benchmark,
-    models,
-    operations,
-    optimizer,
-    prefill,
-    roofline,
-    tiles,
-    training,
-    vocabulary,
-)
-from veriformer.bench.peers.case import Question, Schedule, at_least
+from veriformer.bench.peers import cases, catalogue, models, turns
+from veriformer.bench.peers.catalogue import Sizes
 from veriformer.bench.peers.command import line
-from veriformer.bench.peers.interleaved_benchmark import AGAIN, OURS, Times
 from veriformer.bench.peers.models import PlainGPT
-from veriformer.bench.peers.sizes import Sizes
+from veriformer.bench.peers.turns import AGAIN, OURS, Question, Schedule, Times, at_least
 from veriformer.bench.verdicts import Verdict
 
 TINY = Sizes(layers=2, width=16, heads=2, length=12, batch=3, vocabulary=11)
@@ -38,10 +24,10 @@ def count(model):
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch):
-    monkeypatch.setattr(interleaved_benchmark, "_SHORTEST", 0.0)
-    monkeypatch.setattr(roofline, "_SIDE", 8)
-    monkeypatch.setattr(decoding, "_PROMPT", 4)
-    monkeypatch.setattr(decoding, "_NEW", 8)
+    monkeypatch.setattr(turns, "_SHORTEST", 0.0)
+    monkeypatch.setattr(cases, "_SIDE", 8)
+    monkeypatch.setattr(cases, "_PROMPT", 4)
+    monkeypatch.setattr(cases, "_NEW", 8)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # on a machine that others use, threads of tiny operations wait for each other
     yield
@@ -71,7 +57,7 @@ def without_transformers(monkeypatch):
 
 def test_the_baseline_has_the_parameters_that_the_specification_counts():
     assert count(PlainGPT(TINY)) == TINY.parameters + BIASES
-    assert count(training.ours(TINY).loss) == TINY.parameters + BIASES
+    assert count(cases.ours(TINY).loss) == TINY.parameters + BIASES
 
 
 def test_the_baseline_sees_no_later_token_and_starts_knowing_nothing():
@@ -90,7 +76,7 @@ def test_the_baseline_sees_no_later_token_and_starts_knowing_nothing():
 
 def test_both_sides_learn_their_batch():
     torch.manual_seed(0)
-    for make in (training.ours, training.plain):
+    for make in (cases.ours, cases.plain):
         step = make(TINY)
         before = float(step.loss(step.ids, step.labels).detach())
         for _ in range(10):
@@ -109,7 +95,7 @@ def test_costs_are_those_of_the_specification():
 
 def test_training_beside_the_baseline_and_the_ceiling(schedule, without_transformers, monkeypatch):
     monkeypatch.setitem(sys.modules, "x_transformers", None)
-    missing, further, plain, ceiling = training.eager("name", TINY, schedule)
+    missing, further, plain, ceiling = cases.eager("name", TINY, schedule)
     assert further.reason.startswith("x-transformers is not installed")
     assert (missing.ratio, missing.verdict) == (None, None)
     assert "pip install 'veriformer[peers]'" in missing.reason
@@ -117,13 +103,13 @@ def test_training_beside_the_baseline_and_the_ceiling(schedule, without_transfor
     assert plain.values == {OURS: 36.0, "torch.nn": 18.0}
     assert (ceiling.goal, ceiling.verdict) == (None, None)
     flops = TINY.training_flops
-    assert ceiling.values == {OURS: flops / 1e9, roofline.PRODUCT: roofline.product_flops() / 2 / 1e9}
-    assert ceiling.ratio == flops / (roofline.product_flops() / 2)
+    assert ceiling.values == {OURS: flops / 1e9, cases.PRODUCT: cases.product_flops() / 2 / 1e9}
+    assert ceiling.ratio == flops / (cases.product_flops() / 2)
 
 
 def test_training_beside_transformers(schedule):
     pytest.importorskip("transformers")
-    found = {peer.theirs: peer for peer in training.eager("name", TINY, schedule)}
+    found = {peer.theirs: peer for peer in cases.eager("name", TINY, schedule)}
     assert found[models.GPT2].goal == at_least(1.15)
     assert found[models.GPT2].verdict is Verdict.CONFIRMED
 
@@ -131,7 +117,7 @@ def test_training_beside_transformers(schedule):
 def test_their_model_has_the_same_size_and_learns():
     pytest.importorskip("transformers")
     torch.manual_seed(0)
-    step = training.theirs(TINY)
+    step = cases.theirs(TINY)
     assert count(models.gpt2(TINY)) == TINY.parameters + BIASES
     before = float(step.loss(step.ids, step.labels).detach())
     for _ in range(10):
@@ -145,23 +131,23 @@ def refuse_to_compile(*_, **__):
 
 def test_where_nothing_compiles_the_case_says_so(schedule, monkeypatch):
     monkeypatch.setattr(torch, "compile", refuse_to_compile)
-    (found,) = training.compiled("name", TINY, schedule)
+    (found,) = cases.compiled("name", TINY, schedule)
     assert (found.ratio, found.reason) == (None, "RuntimeError: no compiler here")
     monkeypatch.setattr(torch, "compile", lambda model: model)
-    (found,) = training.compiled("name", TINY, schedule)
+    (found,) = cases.compiled("name", TINY, schedule)
     assert found.verdict is Verdict.CONFIRMED
 
 
 @pytest.mark.whole
 def test_logits_in_chunks_take_less_memory(schedule):
     many = Sizes(layers=1, width=8, heads=1, length=256, batch=64, vocabulary=4096)
-    one = vocabulary.peak_bytes(training.plain, many)
+    one = cases.peak_bytes(cases.plain, many)
     assert one >= 3 * 4 * many.tokens * many.vocabulary
-    memory, speed = vocabulary.chunked("name", TINY, schedule)
+    memory, speed = cases.chunked("name", TINY, schedule)
     assert (memory.quantity, memory.conditions, memory.noise) == ("peak bytes", None, 1.0)
     assert memory.ratio == memory.values[OURS] / memory.values["torch.nn"]
     assert (speed.ratio, speed.verdict) == (2.0, Verdict.CONFIRMED)
-    assert vocabulary.peak_bytes(training.ours, many) < one
+    assert cases.peak_bytes(cases.ours, many) < one
 
 
 @pytest.fixture
@@ -171,8 +157,8 @@ def uncompiled(monkeypatch):
 
 def test_decoding_writes_the_same_and_is_timed(schedule, uncompiled):
     pytest.importorskip("transformers")
-    against, eager, floor = decoding.cached("name", TINY, schedule)
-    assert (eager.ratio, eager.values[decoding.EAGER]) == (2.0, 3 * 8 / 2)
+    against, eager, floor = cases.cached("name", TINY, schedule)
+    assert (eager.ratio, eager.values[cases.EAGER]) == (2.0, 3 * 8 / 2)
     assert (against.ratio, against.verdict) == (2.0, Verdict.CONFIRMED)
     assert against.values[OURS] == 3 * 8
     assert floor.ratio == 0.5 / 8
@@ -180,56 +166,56 @@ def test_decoding_writes_the_same_and_is_timed(schedule, uncompiled):
 
 def test_decoding_of_different_texts_is_not_timed(schedule, monkeypatch, uncompiled):
     pytest.importorskip("transformers")
-    monkeypatch.setattr(decoding.Decoding, "ours", lambda self: self.prompt)
-    (found,) = decoding.cached("name", TINY, schedule)
+    monkeypatch.setattr(cases.targets, "generate", lambda model, prompt, new: prompt)
+    (found,) = cases.cached("name", TINY, schedule)
     assert "different tokens" in found.reason
 
 
 def test_decoding_where_nothing_compiles(schedule, monkeypatch):
     pytest.importorskip("transformers")
     monkeypatch.setattr(torch, "compile", refuse_to_compile)
-    (found,) = decoding.cached("name", TINY, schedule)
+    (found,) = cases.cached("name", TINY, schedule)
     assert found.reason == "RuntimeError: no compiler here"
 
 
 def test_decoding_without_transformers(schedule, without_transformers):
-    (found,) = decoding.cached("name", TINY, schedule)
+    (found,) = cases.cached("name", TINY, schedule)
     assert found.reason.startswith("transformers is not installed")
 
 
 def test_tiles_and_optimizer(schedule):
-    found = list(tiles.tiled("name", (1, 2, 5, 4), schedule))
+    found = list(cases.tiled("name", (1, 2, 5, 4), schedule))
     assert [peer.goal.ratio for peer in found] == [2.0, 2.0, 3.0, 3.0]
     assert {peer.ratio for peer in found} == {0.5}
-    (step,) = optimizer.adamw("name", TINY, schedule)
+    (step,) = cases.adamw("name", TINY, schedule)
     assert (step.ratio, step.verdict) == (0.5, Verdict.CONFIRMED)
 
 
 def test_prefill_is_timed_where_both_choose_the_same(schedule, monkeypatch):
     pytest.importorskip("transformers")
-    (found,) = prefill.prompt("name", TINY, schedule)
+    (found,) = cases.prefill("name", TINY, schedule)
     assert (found.ratio, found.values[OURS], found.goal) == (2.0, TINY.tokens, None)
-    monkeypatch.setattr(prefill.targets, "from_transformers", lambda peer: models.gpt2(TINY))
+    monkeypatch.setattr(cases.targets, "from_transformers", lambda peer: models.gpt2(TINY))
     monkeypatch.setattr(torch, "equal", lambda a, b: False)
-    (found,) = prefill.prompt("name", TINY, schedule)
+    (found,) = cases.prefill("name", TINY, schedule)
     assert "different tokens" in found.reason
 
 
 def test_prefill_without_transformers(schedule, without_transformers):
-    (found,) = prefill.prompt("name", TINY, schedule)
+    (found,) = cases.prefill("name", TINY, schedule)
     assert found.reason.startswith("transformers is not installed")
 
 
 def test_norms_and_the_loss_beside_pytorch(schedule):
-    found = list(operations.rowwise("name", {"N": 3, "d": 4}, schedule))
+    found = list(cases.rowwise("name", {"N": 3, "d": 4}, schedule))
     assert len(found) == 6
-    assert {(peer.ratio, peer.theirs) for peer in found} == {(0.5, operations.TORCH)}
+    assert {(peer.ratio, peer.theirs) for peer in found} == {(0.5, cases.TORCH)}
 
 
 def test_x_transformers_has_about_the_same_size_and_learns():
     pytest.importorskip("x_transformers")
     torch.manual_seed(0)
-    step = training.x_transformer(TINY)
+    step = cases.x_transformer(TINY)
     assert abs(count(models.decoder(TINY)) / TINY.parameters - 1) < 0.05
     before = float(step.loss(step.ids, step.labels).detach())
     for _ in range(10):
@@ -238,8 +224,8 @@ def test_x_transformers_has_about_the_same_size_and_learns():
 
 
 def test_after_its_time_a_comparison_has_six_rounds():
-    found = interleaved_benchmark.interleaved_benchmark({OURS: lambda: None}, rounds=50, seconds=0)
-    assert len(found.seconds[OURS]) == interleaved_benchmark.FEWEST_ROUNDS
+    found = turns.interleaved_benchmark({OURS: lambda: None}, rounds=50, seconds=0)
+    assert len(found.seconds[OURS]) == turns.FEWEST_ROUNDS
 
 
 def test_every_case_has_sizes_that_a_model_can_have():
@@ -248,9 +234,9 @@ def test_every_case_has_sizes_that_a_model_can_have():
         tuple(catalogue._MAKERS),
         tuple(catalogue._ON_GPU),
     ]
-    for module, maker, _ in (catalogue._MAKERS | catalogue._ON_GPU).values():
-        assert callable(getattr(import_module(f"veriformer.bench.peers.{module}"), maker))
-    sizes = [sizes for *_, sizes in catalogue._MAKERS.values() if isinstance(sizes, Sizes)]
+    for maker, _ in (catalogue._MAKERS | catalogue._ON_GPU).values():
+        assert callable(getattr(cases, maker))
+    sizes = [sizes for _, sizes in catalogue._MAKERS.values() if isinstance(sizes, Sizes)]
     assert {(s.layers, s.width, s.vocabulary) for s in sizes} == {(4, 128, 65), (6, 384, 65), (4, 128, 50257)}
 
 
@@ -258,7 +244,7 @@ def test_time_on_a_gpu_ends_when_its_work_does(monkeypatch):
     waits = []
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: waits.append(1))
     monkeypatch.setattr(torch, "get_default_device", lambda: torch.device("cuda"))
-    interleaved_benchmark.interleaved_benchmark({OURS: lambda: None}, rounds=6)
+    turns.interleaved_benchmark({OURS: lambda: None}, rounds=6)
     assert len(waits) == 2 * 3 + 2 * 2 * 6  # before and after each turn of ours, which is there twice
 
 

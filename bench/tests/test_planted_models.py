@@ -9,12 +9,13 @@ import torch
 from torch import nn
 
 from veriformer.bench.models import assess as models
-from veriformer.bench.models import families
-from veriformer.bench.models.families import FORWARD, HELD, PLAIN_TEXT, STEP, TEXT, TRAINING
+from veriformer.bench.models.assess import FORWARD, HELD, PLAIN_TEXT, STEP, TEXT, TRAINING
 from veriformer.bench.polynomials import Axis
 from veriformer.bench.predicted_costs import IN_BLOCKS_WORD
 from veriformer.bench.targets import Target
 from veriformer.bench.verdicts import Verdict
+
+EVERY_CASE = models.CASES
 
 WIDTH, HEADS, VOCABULARY, CAPACITY = 16, 2, 13, 128
 
@@ -23,7 +24,7 @@ WIDTH, HEADS, VOCABULARY, CAPACITY = 16, 2, 13, 128
 def short(monkeypatch):
     """Degrees do not ask for long texts, and only these calls."""
     monkeypatch.setattr(models, "LONG", {x: Axis(x, (40, 48, 56), 64) for x in "nt"})
-    monkeypatch.setattr(families, "_STEPS", {"B": Axis("B", (2, 3), 4), "s": Axis("s", (2, 3, 4, 5), 6)})
+    monkeypatch.setattr(models, "_STEPS", {"B": Axis("B", (2, 3), 4), "s": Axis("s", (2, 3, 4, 5), 6)})
     monkeypatch.setattr(models, "CASES", (FORWARD, STEP, HELD, TEXT))
 
 
@@ -163,13 +164,13 @@ def test_a_cache_that_grows_by_concatenation_is_told_of_and_no_fault(monkeypatch
 
 @pytest.mark.whole
 def test_a_right_model_is_of_degree_1_per_step_and_2_per_text_with_a_cache_and_2_and_3_without(monkeypatch):
-    monkeypatch.setattr(models, "CASES", families.CASES)
+    monkeypatch.setattr(models, "CASES", EVERY_CASE)
     found = counted(Model)
     assert not refuted(found)
     flops = {one.case: one for one in found if one.quantity == "FLOPs"}
     assert flops[STEP].measured.text == "32*B*(2*t + 77)"
     assert flops[TEXT].measured.text == "32*s*(s + 78)"
-    assert flops[families.PLAIN_STEP].measured.text == "32*B*t*(2*t + 77)"
+    assert flops[models.PLAIN_STEP].measured.text == "32*B*t*(2*t + 77)"
     assert flops[PLAIN_TEXT].claim.text == flops[PLAIN_TEXT].measured.text
     assert flops[PLAIN_TEXT].measured.text == "16*s*(s + 1)*(4*s + 233)/3"
     assert all(one.verdict is Verdict.CONFIRMED for one in flops.values())
@@ -200,9 +201,9 @@ def test_a_module_is_a_model():
 def test_the_first_model_of_a_process_is_counted_without_memory():
     script = (
         "from veriformer.bench.measuring import Bench\n"
-        "from veriformer.bench.models import families\n"
+        "from veriformer.bench.models import assess\n"
         "from veriformer.bench.targets import find\n"
-        "bench = Bench(families.family(families.FORWARD, {}), (find('impl:tiled').operation('causal_lm'),), False)\n"
+        "bench = Bench(assess.calls_of(assess.FORWARD, {}), (find('impl:tiled').operation('causal_lm'),), False)\n"
         "bench.count({'B': 2, 'n': 8})\n"
         "assert not bench.real\n"
     )

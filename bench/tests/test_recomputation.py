@@ -7,14 +7,13 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from veriformer.bench import recomputation
+from veriformer.bench import recovery
 from veriformer.bench.assess import assess
 from veriformer.bench.models import assess as models
-from veriformer.bench.models import families
-from veriformer.bench.models.families import FORWARD, HELD, STEP, TRAINING
+from veriformer.bench.models.assess import FORWARD, HELD, STEP, TRAINING
+from veriformer.bench.operations.family import FLOPS, RECOMPUTED
+from veriformer.bench.operations.family import FORWARD as FORWARD_FLOPS
 from veriformer.bench.polynomials import Axis, Grid
-from veriformer.bench.quantities import FLOPS, RECOMPUTED
-from veriformer.bench.quantities import FORWARD as FORWARD_FLOPS
 from veriformer.bench.recovery import Recovered
 from veriformer.bench.targets import Target
 from veriformer.bench.verdicts import Verdict
@@ -71,7 +70,7 @@ class Twice(Model):
 @pytest.fixture(autouse=True)
 def short(monkeypatch):
     monkeypatch.setattr(models, "LONG", {x: Axis(x, (48, 64, 80), 112) for x in "nt"})
-    monkeypatch.setattr(families, "_STEPS", {"B": Axis("B", (2, 3), 4)})
+    monkeypatch.setattr(models, "_STEPS", {"B": Axis("B", (2, 3), 4)})
     monkeypatch.setattr(models, "CASES", (FORWARD, STEP, HELD, TRAINING))
 
 
@@ -112,10 +111,10 @@ def test_more_than_one_forward_pass_again_is_held_to_the_formula():
     def counted(again):
         return Recovered(Grid(()), [({}, {FLOPS: 30 + again, FORWARD_FLOPS: 10, RECOMPUTED: again})], {})
 
-    assert recomputation.allowed(counted(10)) == [10]
-    assert "one forward pass more" in recomputation.said(counted(10))
-    assert recomputation.allowed(counted(20)) == [0]
-    assert "more than once: 2 times" in recomputation.said(counted(20))
+    assert recovery.recomputation_allowed(counted(10)) == [10]
+    assert "one forward pass more" in recovery.recomputation_said(counted(10))
+    assert recovery.recomputation_allowed(counted(20)) == [0]
+    assert "more than once: 2 times" in recovery.recomputation_said(counted(20))
 
 
 def test_an_operation_that_is_checkpointed_is_no_fault_either():

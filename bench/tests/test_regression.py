@@ -13,7 +13,7 @@ from veriformer.bench.document import Benchmarks
 from veriformer.bench.regression import history, measure
 from veriformer.bench.regression.measure import Plan
 from veriformer.bench.regression.record import Regression
-from veriformer.bench.statistics.blocks import Block, Change
+from veriformer.bench.statistics import Block, Change
 
 NORM = """import torch
 def rms_norm(x, weight=None, *, eps=1e-6):

@@ -9,10 +9,8 @@ from click.testing import CliRunner
 from veriformer.bench.cli import bench
 from veriformer.bench.document import Benchmarks
 from veriformer.bench.scaling import measure
-from veriformer.bench.scaling.command import judge
-from veriformer.bench.scaling.measure import Series
-from veriformer.bench.scaling.prediction import band, fit
-from veriformer.bench.scaling.sweeps import SWEEPS, chosen
+from veriformer.bench.scaling.measure import Series, judge
+from veriformer.bench.scaling.sweeps import SWEEPS, band, chosen, fit
 from veriformer.bench.verdicts import Verdict
 
 VALUES = [256, 406, 645, 1024, 1625, 2580, 4096]

@@ -7,9 +7,7 @@ from hypothesis import strategies as st
 
 from veriformer.bench.regression.gate import Noise, simulate, simulated_block
 from veriformer.bench.regression.measure import Plan
-from veriformer.bench.statistics.blocks import Block, Change, Floors, judge
-from veriformer.bench.statistics.proportions import Share
-from veriformer.bench.statistics.slopes import holm, theil_sen
+from veriformer.bench.statistics import Block, Change, Floors, Share, holm, judge, theil_sen
 
 SEEDS = st.integers(0, 2**32 - 1)
 SLOWDOWNS = st.floats(-0.5, 1.0)

@@ -2,7 +2,7 @@
 
 import torch
 
-from veriformer.bench.tiles import climb, launched, neighbours
+from veriformer.bench.gpu_attention import climb, launched, neighbours
 from veriformer.impl.attention_backends.flash.launch import Blocks, Launch, launch
 
 

@@ -11,7 +11,7 @@ from veriformer.bench import torch_functional
 from veriformer.bench.cli import bench
 from veriformer.bench.document import Benchmarks
 from veriformer.bench.targets import Target
-from veriformer.bench.timing import results
+from veriformer.bench.timing import worker
 from veriformer.bench.timing.workloads import FAMILIES, Workload
 from veriformer.bench.verdicts import Verdict
 
@@ -27,11 +27,11 @@ LATER = "RESULTS.append(0)\n    if len(RESULTS) > 12: return x"
 
 def judged(operation, case, function, backward=False):
     family = next(f for f in FAMILIES if (f.operation, f.case) == (operation, case))
-    return results.wrong(Workload(family, backward), [function], "cpu")
+    return worker.wrong(Workload(family, backward), [function], "cpu")
 
 
 @pytest.mark.parametrize("backward", [False, True])
-@pytest.mark.parametrize(("operation", "case"), [(f.operation, f.case) for f in FAMILIES if results.is_judged(f)])
+@pytest.mark.parametrize(("operation", "case"), [(f.operation, f.case) for f in FAMILIES if worker.is_judged(f)])
 def test_right_results_are_right(operation, case, backward):
     from veriformer.bench.targets import find
 
@@ -52,7 +52,7 @@ def test_a_result_that_was_kept_is_told_from_one_that_follows_its_arguments():
         provided = SimpleNamespace(softmax=lambda z, dim=-1, f=function: f(z, dim))
         made = Workload(family, False).build(Target("mine", None, None, False, provided), {"N": 3, "d": 4})
         given = made.tensors[0].clone()
-        found = results.kept(made)
+        found = worker.kept(made)
         assert (found is None) if said is None else (said in found)
         assert torch.equal(made.tensors[0], given)
 

@@ -1,7 +1,6 @@
 import pytest
 
-from veriformer.reports.errors import suite_errors
-from veriformer.reports.evidence import SHOWN_ELEMENTS, collect_evidence
+from veriformer.reports.evidence import SHOWN_ELEMENTS, collect_evidence, suite_errors
 from veriformer.reports.runs import label
 from veriformer.verify.results import Status
 

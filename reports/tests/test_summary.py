@@ -1,12 +1,12 @@
 from xml.etree import ElementTree
 
 from veriformer.bench.document import Benchmarks
-from veriformer.reports.badge import badge
 from veriformer.reports.equations import EquationView, Specification
 from veriformer.reports.mutation_matrix import Kills
 from veriformer.reports.page import Inputs
 from veriformer.reports.runs import label
 from veriformer.reports.summary import SHOWN, code, fenced, summary, text
+from veriformer.reports.verdicts import badge
 from veriformer.verify.results import Status
 
 

@@ -7,7 +7,7 @@ import pytest
 from veriformer.bench.document import Benchmarks, Gate, Tries, joined
 from veriformer.bench.regression.record import History, Level, Regression
 from veriformer.bench.scaling.record import Scaling
-from veriformer.bench.statistics.blocks import Change
+from veriformer.bench.statistics import Change
 from veriformer.bench.verdicts import Verdict
 from veriformer.reports import page
 from veriformer.reports.page import timings

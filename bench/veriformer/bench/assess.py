@@ -10,8 +10,7 @@ from veriformer.bench.measuring import Bench
 from veriformer.bench.metered_costs import NotCountable
 from veriformer.bench.models.assess import assess as assess_model
 from veriformer.bench.operations.catalogue import FAMILIES, PLAIN, names
-from veriformer.bench.operations.family import Family, Operation
-from veriformer.bench.quantities import FLOPS
+from veriformer.bench.operations.family import FLOPS, Family, Operation
 from veriformer.bench.targets import Target
 from veriformer.bench.words import MODEL
 

@@ -10,14 +10,13 @@ from typing import Any
 
 import sympy
 
-from veriformer.bench import measuring, recomputation, words
+from veriformer.bench import measuring, recovery, words
 from veriformer.bench.document import Claim, Count, Expression, Witness
 from veriformer.bench.measuring import Bench, NoGradient
 from veriformer.bench.metered_costs import NotCountable
-from veriformer.bench.operations.family import Family
+from veriformer.bench.operations.family import ALLOCATIONS, CALLS, EXTRA, FLOPS, KEPT, MOVED, PEAK, WAITS, Family
 from veriformer.bench.polynomials import Axis, Polynomial
 from veriformer.bench.predicted_costs import adapt
-from veriformer.bench.quantities import ALLOCATIONS, CALLS, EXTRA, FLOPS, KEPT, MOVED, PEAK, WAITS
 from veriformer.bench.recovery import Recovered, recover
 from veriformer.bench.targets import Target
 from veriformer.bench.verdicts import Verdict
@@ -112,8 +111,8 @@ class Assessment:
         rivals = self._claims(record.quantity)
         wrong: dict[str, list[tuple[dict[str, int], int, Any]]] = {}
         flops = record.quantity == FLOPS
-        again = recomputation.said(found) if flops else None
-        beside = recomputation.allowed(found) if flops else [0] * len(found.counted)
+        again = recovery.recomputation_said(found) if flops else None
+        beside = recovery.recomputation_allowed(found) if flops else [0] * len(found.counted)
         counted = [(*each, more) for each, more in zip(found.values(record.quantity), beside, strict=True)]
         for name, claim in rivals.items():
             values = [(point, value, _at(claim, point) + more) for point, value, more in counted]

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import click
 
-from veriformer.bench.commands.aa import aa
 from veriformer.bench.commands.counts import counts
-from veriformer.bench.commands.gpu_attention import gpu_attention
+from veriformer.bench.commands.gpu import gpu_attention, tune
 from veriformer.bench.commands.peers import peers
-from veriformer.bench.commands.regression import regression
+from veriformer.bench.commands.regression import aa, regression
 from veriformer.bench.commands.scaling import scaling
-from veriformer.bench.commands.tune import tune
 from veriformer.bench.commands.verification import verification
 
 

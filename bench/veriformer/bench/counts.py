@@ -13,9 +13,8 @@ from typing import Any
 
 import sympy
 
-from veriformer.bench.calls import Attention, Shape
 from veriformer.bench.document import Claim, Count, Expression, Witness
-from veriformer.bench.metered_costs import NotCountable, count_flops, count_peak_bytes, modelled
+from veriformer.bench.metered_costs import Attention, NotCountable, Shape, count_flops, count_peak_bytes, modelled
 from veriformer.bench.polynomials import Axis, Grid, Point, Polynomial
 from veriformer.bench.recovery import Recovered, recover
 from veriformer.bench.targets import Target

@@ -7,17 +7,22 @@ from __future__ import annotations
 
 import json
 import os
+import platform
+import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
+from datetime import UTC, datetime
+from enum import Enum
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
 from veriformer.bench.regression.record import History, Regression
 from veriformer.bench.scaling.record import Scaling
 from veriformer.bench.verdicts import Verdict
+from veriformer.spec import suite
 
 SCHEMA_NAME = "veriformer/benchmarks/1"
 
@@ -71,14 +76,6 @@ class Count:
     """Operators whose inside is not seen: a formula says what they do."""
     tensors: str = "fake"
 
-    @classmethod
-    def from_dict(cls, entry: Mapping[str, Any]) -> Count:
-        """The record of one entry of ``counts``."""
-        known = {**entry, "verdict": Verdict(entry["verdict"])}
-        for key, kind in (("measured", Expression), ("claim", Claim), ("witness", Witness)):
-            known[key] = kind(**entry[key]) if entry[key] else None
-        return cls(**known)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Goal:
@@ -120,14 +117,6 @@ class Peer:
     reason: str | None
     conditions: Conditions | None
 
-    @classmethod
-    def from_dict(cls, entry: Mapping[str, Any]) -> Peer:
-        """The record of one entry of ``peers``."""
-        known = {**entry, "verdict": Verdict(entry["verdict"]) if entry["verdict"] else None}
-        for key, kind in (("goal", Goal), ("conditions", Conditions)):
-            known[key] = kind(**entry[key]) if entry[key] else None
-        return cls(**known)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Tries:
@@ -145,11 +134,6 @@ class Gate:
 
     false_alarms: list[Tries]
     found: list[Tries]
-
-    @classmethod
-    def from_dict(cls, entry: Mapping[str, Any]) -> Gate:
-        """The record of ``gate``."""
-        return cls(**{name: [Tries(**one) for one in entries] for name, entries in entry.items()})
 
 
 @dataclass(kw_only=True)
@@ -187,16 +171,8 @@ class Benchmarks:
     def from_dict(cls, document: Mapping[str, Any]) -> Benchmarks:
         """Read a document, after validating it. Raises ValueError that says where it breaks the schema."""
         validate(document)
-        names = ("suite", "environment", "started", "duration_s")
-        counts = [Count.from_dict(entry) for entry in document["counts"]]
-        peers = [Peer.from_dict(entry) for entry in document.get("peers", [])]
-        regressions = [Regression.from_dict(entry) for entry in document.get("regressions", [])]
-        scalings = [Scaling.from_dict(entry) for entry in document.get("scalings", [])]
-        histories = [History.from_dict(entry) for entry in document.get("histories", [])]
-        known = {name: document[name] for name in names}
-        gate = Gate.from_dict(document["gate"]) if document.get("gate") else None
-        timed: dict[str, Any] = {"regressions": regressions, "scalings": scalings, "histories": histories}
-        return cls(**known, counts=counts, peers=peers, **timed, gate=gate)
+        found: Benchmarks = from_entry(cls, {name: value for name, value in document.items() if name != "schema"})
+        return found
 
 
 def joined(found: Sequence[Benchmarks]) -> Benchmarks | None:
@@ -207,6 +183,44 @@ def joined(found: Sequence[Benchmarks]) -> Benchmarks | None:
     rows: dict[str, Any] = {name: [row for one in found for row in getattr(one, name)] for name in lists}
     gate = next((one.gate for one in found if one.gate), None)
     return replace(found[0], **rows, gate=gate, duration_s=sum(one.duration_s for one in found))
+
+
+def from_entry(kind: Any, entry: Any) -> Any:
+    """Return the value of a type that an entry of JSON stands for: a record, a verdict, a list, or None."""
+    if is_dataclass(kind):
+        hints = _hints(kind)  # type: ignore[arg-type]
+        return kind(**{name: from_entry(hints[name], value) for name, value in entry.items()})  # type: ignore[operator]
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return kind(entry)
+    inside = get_args(kind)
+    if get_origin(kind) is list:
+        return [from_entry(inside[0], one) for one in entry]
+    return from_entry(inside[0], entry) if len(inside) == 2 and inside[1] is type(None) and entry is not None else entry
+
+
+_hints = cache(get_type_hints)
+
+
+def begin() -> Callable[..., Benchmarks]:
+    """Start the clock of a run; return the maker of its record, which takes the fields that were found."""
+    started, clock = datetime.now(UTC).isoformat(timespec="seconds"), time.perf_counter()
+
+    def record(**found: Any) -> Benchmarks:
+        seconds = round(time.perf_counter() - clock, 3)
+        return Benchmarks(suite=suite.record(), environment=environment(), started=started, duration_s=seconds, **found)
+
+    return record
+
+
+def environment() -> dict[str, Any]:
+    """Return interpreter, PyTorch and platform; nothing names the machine, on which no count depends."""
+    import torch  # which takes long, and who reads what was measured needs none of it
+
+    return {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "platform": platform.platform(terse=True),
+    }
 
 
 @cache

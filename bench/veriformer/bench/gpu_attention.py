@@ -1,27 +1,77 @@
-"""Attention on a GPU: ours beside PyTorch's, each checked against the specification, then timed in turns.
+"""Attention on a GPU: ours and PyTorch's, each checked against the specification, then timed in turns; and our tiles.
 
 A kernel for halves accumulates in float32 and rounds to halves what it multiplies again: weights, gradients of scores,
 outputs. The bound on an error is that of the specification's formula in float32, and what those roundings add.
-Turns share clocks, heat and neighbours.
-"""
+Turns share clocks, heat and neighbours."""
 
 from __future__ import annotations
 
+import importlib
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from functools import cache
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from functools import cache, partial
 from statistics import median, quantiles
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.functional import scaled_dot_product_attention
 
-from veriformer.bench.attention_kernels import Attend, AttentionKernel, attention_kernels
+from veriformer.bench.targets import triton_attention
 from veriformer.spec import costs
 from veriformer.spec.arithmetic import FORMATS, Float, Format, RunningError
 from veriformer.spec.attention.attention import attention, attention_vjp
+
+Attend = Callable[..., torch.Tensor]
+"""Called with q, k, v `[B, H, n, d]` and `is_causal`."""
+
+
+@dataclass(frozen=True)
+class AttentionKernel:
+    """An attention under a name; the first call of `attend` may compile."""
+
+    name: str
+    attend: Attend
+
+
+def attention_kernels() -> tuple[AttentionKernel, ...]:
+    """All of them, ours first."""
+    kinds = (SDPBackend.FLASH_ATTENTION, SDPBackend.CUDNN_ATTENTION, SDPBackend.EFFICIENT_ATTENTION)
+    names = ("sdpa flash", "sdpa cudnn", "sdpa efficient")
+    theirs = [AttentionKernel(name, partial(_by_kernel, kind)) for name, kind in zip(names, kinds, strict=True)]
+    return (AttentionKernel("triton", triton_attention()), *theirs, AttentionKernel("flex", _flex))
+
+
+def _by_kernel(kind: SDPBackend, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, is_causal: bool) -> torch.Tensor:
+    with sdpa_kernel(kind):
+        return scaled_dot_product_attention(q, k, v, is_causal=is_causal)
+
+
+SHAPES = 256
+"""Shapes that FlexAttention is compiled for. Beyond PyTorch's limit of 8 it would compute the formula, unnoticed."""
+
+
+def _flex(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, is_causal: bool) -> torch.Tensor:
+    attend, causal_blocks = _compiled_flex()
+    blocks = causal_blocks(q.shape[2]) if is_causal else None
+    with torch._dynamo.config.patch(recompile_limit=SHAPES, fail_on_recompile_limit_hit=True):
+        return attend(q, k, v, block_mask=blocks)  # type: ignore[no-any-return]
+
+
+@cache
+def _compiled_flex() -> tuple[Any, Any]:
+    """FlexAttention without a compiler would be the formula; blocks of its mask are made once for each length."""
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    def causal(b: Any, h: Any, i: Any, j: Any) -> Any:
+        return i >= j
+
+    return torch.compile(flex_attention, dynamic=False), cache(lambda n: create_block_mask(causal, None, None, n, n))
+
 
 LENGTHS = (512, 1024, 2048, 4096, 8192, 16384)
 WIDTHS = (64, 128)
@@ -264,3 +314,85 @@ def spread(seconds: list[float]) -> tuple[float, float]:
     middle = median(seconds)
     low, _, high = quantiles(seconds, n=4)
     return middle, (high - low) / 2 / middle
+
+
+KERNELS = ("forward", "to_queries", "to_keys")
+"""Kernels that are tuned: of the output, of the gradient of queries, of those of keys and values."""
+
+SIDES, WARPS, STAGES = (16, 32, 64, 128), (4, 8), (1, 2, 3, 4)
+LENGTH, ROUNDS = 4096, 6
+
+Speed = Callable[[Any], float]
+"""TFLOP/s of a kernel in given tiles; 0 where it is wrong, or does not run."""
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """Fastest tiles of a kernel: its rate in them and in those of the table, and the number of tiles tried."""
+
+    kernel: str
+    blocks: Any
+    tflops: float
+    before: float
+    tried: int
+
+
+def climb(start: Any, rate: Speed) -> tuple[Any, dict[Any, float]]:
+    """Go from tiles to the fastest of their neighbours while that is faster; return the last ones, and all rates."""
+    best, rates = start, {start: rate(start)}
+    while True:
+        near = list(neighbours(best))
+        rates |= {blocks: rate(blocks) for blocks in near if blocks not in rates}
+        fastest = max(near, key=rates.__getitem__)
+        if rates[fastest] <= rates[best]:
+            return best, rates
+        best = fastest
+
+
+def neighbours(blocks: Any) -> Iterator[Any]:
+    """Yield tiles that differ in one number by one step."""
+    for name, steps in (("rows", SIDES), ("cols", SIDES), ("warps", WARPS), ("stages", STAGES)):
+        at = steps.index(getattr(blocks, name))
+        for other in steps[max(at - 1, 0) : at] + steps[at + 1 : at + 2]:
+            yield replace(blocks, **{name: other})
+
+
+def tune(width: int, dtype: str) -> Iterator[Tuned]:
+    """Yield the fastest tiles of each kernel for heads of a width, full attention over 4 096 tokens."""
+    module = _launch_module()
+    shared = module.shared_memory(torch.device("cuda"))
+    launch = module.launch(width, getattr(torch, dtype), False, shared)
+    for kernel in KERNELS:
+        start = getattr(launch, kernel)
+        blocks, rates = climb(start, partial(_rate, launch, kernel, width, dtype))
+        launch = replace(launch, **{kernel: blocks})
+        yield Tuned(kernel, blocks, rates[blocks], rates[start], len(rates))
+
+
+def _rate(launch: Any, kernel: str, width: int, dtype: str, blocks: Any) -> float:
+    passes = "forward" if kernel == "forward" else "backward"
+    setting = Setting(n=LENGTH, d=width, is_causal=False, passes=passes, dtype=dtype)
+    attend, device = triton_attention(), torch.device("cuda")
+    with launched(replace(launch, **{kernel: blocks})):
+        try:
+            verify(attend, width=width, dtype=getattr(torch, dtype), is_causal=False, device=device)
+            seconds, _ = spread(interleaved({"": run_of(attend, setting)}, rounds=ROUNDS)[""])
+        except Exception:  # wrong, or beyond what the card has: no tiles to launch
+            return 0.0
+    return setting.flops / seconds / 1e12
+
+
+@contextmanager
+def launched(launch: Any) -> Iterator[None]:
+    """Launch all kernels in given tiles."""
+    module = _launch_module()
+    tables = module.TABLES
+    module.TABLES = (module.Tiles(shared=0, measured=None, halves={module.MAX_WIDTH: launch}),)
+    try:
+        yield
+    finally:
+        module.TABLES = tables
+
+
+def _launch_module() -> Any:
+    return importlib.import_module("veriformer.impl.attention_backends.flash.launch")

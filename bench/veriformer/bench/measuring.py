@@ -12,8 +12,7 @@ from torch.utils._pytree import tree_leaves
 
 from veriformer.bench.meter import Meter, Phase, size_of
 from veriformer.bench.metered_costs import NotCountable
-from veriformer.bench.operations.family import Call, Family
-from veriformer.bench.quantities import (
+from veriformer.bench.operations.family import (
     ALLOCATIONS,
     BETWEEN,
     CALLS,
@@ -25,6 +24,8 @@ from veriformer.bench.quantities import (
     PEAK,
     RECOMPUTED,
     WAITS,
+    Call,
+    Family,
 )
 
 

@@ -3,15 +3,16 @@
 A line of calls through one corner, along one letter, tells the degree in that letter: the least for which the first
 nodes predict the one far beyond them. Where they do not, the next node is counted. The tensor grid of one node more
 than each degree then has one polynomial through it, and calls that were kept out of it, along every line and away from
-all, must lie on it.
-"""
+all, must lie on it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from veriformer.bench.operations.family import BETWEEN, FORWARD, RECOMPUTED
 from veriformer.bench.polynomials import Axis, Grid, Point, Polynomial
+from veriformer.spec.costs import symbol
 
 Counts = Mapping[str, int]
 
@@ -108,3 +109,30 @@ def _degree_of(axis: Axis, values: Sequence[int]) -> int | None:
         if all(through({axis.name: x}) == value for x, value in zip(places, values, strict=True)):
             return degree
     return None
+
+
+def recomputation_allowed(found: Recovered) -> list[int]:
+    """FLOPs that each call may have beside the formula's: those computed again, none where that is too much."""
+    return [0 if recomputes_too_much(found) else counts.get(RECOMPUTED, 0) for _, counts in found.counted]
+
+
+def recomputes_too_much(found: Recovered) -> bool:
+    """Return whether more is recomputed than the forward pass computed."""
+    return any(counts.get(RECOMPUTED, 0) > counts.get(FORWARD, 0) for _, counts in found.counted)
+
+
+def recomputation_said(found: Recovered) -> str | None:
+    """Describe the cost of checkpointing and what it keeps; None where nothing is recomputed."""
+    counts = found.counted[-1][1]
+    if not counts.get(RECOMPUTED):
+        return None
+    share = counts[RECOMPUTED] / counts[FORWARD] if counts[FORWARD] else float("inf")
+    if share > 1:
+        return f"the backward pass computes the forward pass again more than once: {share:.3g} times"
+    times = "one forward pass more" if share == 1 else f"{share:.3g} of a forward pass more"
+    return f"the backward pass recomputes the forward pass (checkpointing): {times}{_kept_between(found)}"
+
+
+def _kept_between(found: Recovered) -> str:
+    kept = found.polynomials.get(BETWEEN)
+    return f"; between the passes only {kept.expression(symbol)} bytes are kept" if kept is not None else ""

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from veriformer.bench.calls import Attention
+from veriformer.bench.metered_costs import Attention
 from veriformer.bench.predicted_costs import AS_PRINTED, AS_PRINTED_WORD, IN_BLOCKS, IN_BLOCKS_WORD, Costs
 
 

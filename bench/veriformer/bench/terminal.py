@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TextIO
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Self, TextIO
 
 from rich.console import Console
 from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
-from veriformer.bench.document import Benchmarks, Count, Expression
-from veriformer.bench.verdicts import Verdict
+from veriformer.bench.document import Count, Expression
+from veriformer.bench.verdicts import SIGNS, Verdict, tally
 
-_STYLES = {
-    Verdict.CONFIRMED: ("✓", "green"),
-    Verdict.REFUTED: ("✗", "bold red"),
-    Verdict.INCONCLUSIVE: ("?", "yellow"),
-    Verdict.NOT_COUNTABLE: ("–", "dim"),
-    Verdict.COUNTED: ("·", "dim"),
-}
 _HEADINGS = {"equal": "equal as polynomials", "growth": "of the degree in n that is predicted"}
 
 
-class Show:
-    """Shows counts as they come. Use as a context."""
+def console(out: TextIO) -> Console:
+    """Return a console for plain text, whose lines are broken on a terminal alone."""
+    return Console(file=out, highlight=False, emoji=False, width=None if out.isatty() else 10_000)
 
-    def __init__(self, out: TextIO, progress: TextIO) -> None:
-        self._out = Console(file=out, highlight=False, emoji=False, width=None if out.isatty() else 10_000)
-        self._status = Status("", console=Console(file=progress)) if progress.isatty() else None
-        self._target = ""
 
-    def __enter__(self) -> Show:
+class Progress:
+    """Status line on standard error, or nothing where that is no terminal. Use as a context."""
+
+    def __init__(self, file: TextIO | None = None) -> None:
+        self.console = Console(file=file or sys.stderr, highlight=False, emoji=False)
+        self._status = Status("", console=self.console) if self.console.is_terminal else None
+
+    def __enter__(self) -> Self:
         if self._status:
             self._status.start()
         return self
@@ -40,12 +38,34 @@ class Show:
         if self._status:
             self._status.stop()
 
+    def tell(self, what: str) -> bool:
+        """Show what is being measured; return whether there is a terminal for it."""
+        if self._status:
+            self._status.update(what)
+        return self._status is not None
+
+
+def show(found: Iterable[Any], signs: Mapping[Any, tuple[str, str]], line: Callable[[Any], str], sums: str) -> None:
+    """Print a line for each record after the sign of its verdict, and the sums."""
+    out = console(sys.stdout)
+    for one in found:
+        sign, style = signs[one.verdict]
+        out.print(Text(sign, style=style), line(one), markup=False, soft_wrap=True)
+    out.print(sums, markup=False)
+
+
+class Show(Progress):
+    """Shows counts as they come. Use as a context."""
+
+    def __init__(self, out: TextIO, progress: TextIO) -> None:
+        super().__init__(progress)
+        self._out, self._target = console(out), ""
+
     def progress(self, done: int, whole: int) -> None:
         """Say how far it is."""
-        if self._status:
-            self._status.update(f"counted {done} of {whole} operations")
+        self.tell(f"counted {done} of {whole} operations")
 
-    def tell(self, count: Count) -> Count:
+    def one(self, count: Count) -> Count:
         """Show one count, where there is no terminal to hold a table of all."""
         if not self._out.is_terminal:
             self._out.print(line(count), markup=False, soft_wrap=True)
@@ -54,11 +74,11 @@ class Show:
     def tell_operation(self, counts: Sequence[Count], *, every: bool = False) -> Sequence[Count]:
         """Show all counts of one operation in one line, or in one line each."""
         if every:
-            return [self.tell(count) for count in counts]
+            return [self.one(count) for count in counts]
         if counts[0].target != self._target:
             self._target = counts[0].target
             self._out.print(self._target, style="bold", markup=False)
-        sign, style = _STYLES[verdict(counts)]
+        sign, style = SIGNS[verdict(counts)]
         self._out.print(Text(f"{sign} {verdict(counts).value:<13}", style=style), end=" ", soft_wrap=True)
         self._out.print(f"{counts[0].operation}: {in_words(counts)}", markup=False, soft_wrap=True)
         return counts
@@ -67,10 +87,7 @@ class Show:
         """The table on a terminal, and the sums."""
         if self._out.is_terminal:
             self._out.print(table(counts))
-        summary = Benchmarks(suite={}, environment={}, started="", duration_s=0, counts=list(counts)).summary
-        self._out.print(
-            ", ".join(f"{number} {verdict}" for verdict, number in summary.items()) or "nothing counted", markup=False
-        )
+        self._out.print(", ".join(tally(counts, Verdict)) or "nothing counted", markup=False)
 
 
 def line(count: Count) -> str:
@@ -149,7 +166,7 @@ def table(counts: Sequence[Count]) -> Table:
     for heading in ("", "target", "what", "calls", "passes", "found"):
         shown.add_column(heading, overflow="fold")
     for count in counts:
-        sign, style = _STYLES[count.verdict]
+        sign, style = SIGNS[count.verdict]
         mark = Text(f"{sign} {count.verdict.value}", style=style)
         shown.add_row(mark, count.target, count.quantity, count.case, count.passes, Text("\n".join(found(count))))
     return shown

@@ -108,10 +108,10 @@ def _optional(path: Path | None, read: Callable[[Path], Document]) -> Document |
 
 
 def _write(inputs: Inputs, output: Path) -> None:
-    from veriformer.reports.badge import badge
     from veriformer.reports.page import render_pages
     from veriformer.reports.runs import as_set
     from veriformer.reports.summary import summary
+    from veriformer.reports.verdicts import badge
     from veriformer.verify.results import json_text
 
     texts = {
@@ -144,8 +144,7 @@ def diff(old: Path, new: Path, json_file: Path | None, markdown: Path | None, ht
     try:
         before, after = read_results(old), read_results(new)
         # These take long to import: what cannot be read is told before.
-        from veriformer.reports.difference import as_json, as_markdown, as_page, compare_runs
-        from veriformer.reports.terminal import show_changes
+        from veriformer.reports.difference import as_json, as_markdown, as_page, compare_runs, show_changes
 
         found = compare_runs(before, after)
         for file, written in ((json_file, as_json), (markdown, as_markdown), (html, as_page)):

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 import jinja2
 from markupsafe import Markup, escape
 
-from veriformer.reports import costs, equations, formatting
+from veriformer.reports import costs, equations, evidence
 from veriformer.reports.findings import SHOWN_OPEN
 from veriformer.reports.matrix import MOST_COLUMNS
 from veriformer.reports.statuses import STATUS_STYLES
@@ -62,7 +62,7 @@ def environment() -> jinja2.Environment:
         "math": math,
         "prose": prose,
         "statement": statement,
-        "short": formatting.short,
+        "short": evidence.short,
         "web": web_address,
     }
     found.globals |= {

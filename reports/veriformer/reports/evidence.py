@@ -1,15 +1,31 @@
-"""Counterexamples as a page shows them: the call, the worst numbers that came back, and the script."""
+"""Counterexamples as a page shows them, numbers as a reader wants them, and rows in which the suite itself broke."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from veriformer.reports.formatting import exact, short
+from veriformer.reports.layout import row_anchor
+from veriformer.reports.runs import Run
+from veriformer.reports.statuses import STATUS_STYLES, StatusStyle
+from veriformer.verify.results import Result, Status
 from veriformer.verify.results.evidence import Element as WorstElement
 from veriformer.verify.results.evidence import elements, is_tensor
+
+
+def short(value: float | None) -> str:
+    """Two significant digits, without trailing noise."""
+    if value is None:
+        return "–"
+    return f"{value:.2g}" if value == value and abs(value) < 1000 else f"{value:.3g}"
+
+
+def exact(value: Any) -> str:
+    """A number as it was recorded: the shortest text that reads back the same."""
+    return value if isinstance(value, str) else repr(value)
+
 
 SHOWN_ELEMENTS = 8
 SHOWN_CHARACTERS = 1500
@@ -89,3 +105,32 @@ def _clipped(text: str) -> str:
     if len(text) <= SHOWN_CHARACTERS:
         return text
     return f"{text[:SHOWN_CHARACTERS]} … ({len(text)} characters; whole in results.json)"
+
+
+@dataclass(frozen=True)
+class SuiteError:
+    """A row in which the suite broke, ready to be shown."""
+
+    run: Run
+    row: Result
+
+    @property
+    def look(self) -> StatusStyle:
+        """Return sign, word and colour of its status."""
+        return STATUS_STYLES[self.row.status]
+
+    @property
+    def anchor(self) -> str:
+        """Return the name of its place on the page."""
+        return row_anchor(self.run, self.row)
+
+    @property
+    def evidence(self) -> Evidence:
+        """Return the call at which it broke."""
+        return collect_evidence(vars(self.row.counterexample) if self.row.counterexample else None)
+
+
+def suite_errors(runs: Sequence[Run]) -> list[SuiteError]:
+    """Return the rows in which the suite broke."""
+    rows = [SuiteError(run, row) for run in runs for row in run.results.results]
+    return [one for one in rows if one.row.status is Status.HARNESS_ERROR]

@@ -13,17 +13,16 @@ from typing import Any
 from markupsafe import Markup
 
 from veriformer.bench.document import Benchmarks, Tries
-from veriformer.bench.regression.record import History, Regression
-from veriformer.bench.regression.terminal import duration
-from veriformer.bench.regression.terminal import ranked as slower_first
+from veriformer.bench.regression.record import History, Regression, duration
+from veriformer.bench.regression.record import ranked as slower_first
 from veriformer.bench.scaling.record import Scaling
-from veriformer.bench.scaling.terminal import ranked as refuted_first
-from veriformer.bench.statistics.blocks import Change
+from veriformer.bench.scaling.record import ranked as refuted_first
+from veriformer.bench.statistics import Change
 from veriformer.reports import charts, costs
 from veriformer.reports.costs import LOOKS
 from veriformer.reports.environment import environment
 from veriformer.reports.equations import Specification
-from veriformer.reports.errors import suite_errors
+from veriformer.reports.evidence import suite_errors
 from veriformer.reports.findings import list_findings, remarks
 from veriformer.reports.layout import INDEX, MOST_BYTES, Layout, row_anchor
 from veriformer.reports.matrix import MOST_COLUMNS, by_equation, filters, matrix

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from veriformer.reports import costs
-from veriformer.reports.errors import suite_errors
+from veriformer.reports.evidence import suite_errors
 from veriformer.reports.findings import Entry, list_findings, remarks
 from veriformer.reports.page import Inputs, headline
 from veriformer.reports.runs import Run

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from veriformer.bench.commands import arguments
+from veriformer.bench.commands import options
 from veriformer.bench.commands.options import JSON, refuse, write
 
 
@@ -61,9 +61,9 @@ def counts(
     Exit status: 0 no count refutes the specification, 1 at least one does, 2 unusable arguments, 130 interrupted, with
     what was counted shown and written.
     """
-    arguments.check_targets(targets)
-    arguments.check_only(only)
-    arguments.check_scheduler(scheduler)
+    options.check_targets(targets)
+    options.check_only(only)
+    options.check_scheduler(scheduler)
     # These import PyTorch, which takes longer than all that is checked before.
     from veriformer.bench.counting import command
     from veriformer.bench.counting.items import Given, items

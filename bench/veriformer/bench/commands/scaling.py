@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from veriformer.bench.commands import arguments
+from veriformer.bench.commands import options
 from veriformer.bench.commands.options import CLOCK, DEVICE, JSON, check_device, clock_of, refuse, write
 
 
@@ -36,11 +36,11 @@ def scaling(
     \b
     Exit status: 0 nothing is refuted, 1 at least one is, 2 unusable arguments, 130 interrupted.
     """
-    arguments.check_only(only)
+    options.check_only(only)
     clock = clock_of(clock, device)
-    arguments.check_targets([target])
+    options.check_targets([target])
     # These import PyTorch, which takes longer than all that is checked before.
-    from veriformer.bench.scaling import command, measure, sweeps
+    from veriformer.bench.scaling import measure, sweeps
     from veriformer.bench.timing.arms import ArmError
 
     chosen = sweeps.chosen(only)
@@ -48,7 +48,7 @@ def scaling(
         refuse(f"--only: nothing is named so; one of {', '.join(dict.fromkeys(s.operation for s in sweeps.SWEEPS))}")
     check_device(device)
     try:
-        found = command.run(target, chosen, measure.Plan(processes, clock, device))
+        found = measure.run(target, chosen, measure.Plan(processes, clock, device))
     except ArmError as error:
         refuse(error)
     write(found, json_file)

@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from veriformer.bench.commands import arguments
+from veriformer.bench.commands import options
 from veriformer.bench.commands.options import refuse
 
 PROFILES = ("quick", "default", "thorough")
@@ -26,7 +26,7 @@ def verification(target: str, profile: str, jobs: int, only: tuple[str, ...]) ->
     \b
     Exit status: 0 measured, 2 unusable arguments or target.
     """
-    arguments.check_targets([target])
+    options.check_targets([target])
     from rich.console import Console
 
     from veriformer.bench.verification import RunError, measure, show

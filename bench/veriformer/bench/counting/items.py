@@ -12,7 +12,7 @@ from veriformer.bench.assessment import uncountable_record
 from veriformer.bench.counts import count
 from veriformer.bench.document import Count
 from veriformer.bench.operations.catalogue import names
-from veriformer.bench.quantities import FLOPS
+from veriformer.bench.operations.family import FLOPS
 from veriformer.bench.targets import Target
 from veriformer.bench.words import MODEL
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import torch
 
-from veriformer.bench.operations.family import Call, Costs, Family, Operation, Sizes, random
+from veriformer.bench.operations.family import KEPT, Call, Costs, Family, Operation, Sizes, random
 from veriformer.bench.polynomials import Axis
-from veriformer.bench.quantities import KEPT
 from veriformer.spec import costs
 from veriformer.spec.efficient.int8 import int8_cache_bytes
 from veriformer.spec.efficient.linear_recurrence import linear_flops, state_bytes

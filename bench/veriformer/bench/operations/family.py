@@ -11,6 +11,20 @@ import torch
 from veriformer.bench.polynomials import Axis
 from veriformer.spec import costs
 
+FLOPS, MOVED, PEAK, EXTRA, KEPT, CALLS, ALLOCATIONS, WAITS = (
+    "FLOPs",
+    "bytes moved",
+    "peak bytes",
+    "peak extra bytes",
+    "kept bytes",
+    "operator calls",
+    "allocations",
+    "waits of the host",
+)
+FORWARD, RECOMPUTED, BETWEEN = "FLOPs before any gradient", "FLOPs computed again", "bytes kept between the passes"
+QUANTITIES = (FLOPS, MOVED, PEAK, EXTRA, KEPT, CALLS, ALLOCATIONS, WAITS)
+
+
 Operation = Callable[..., Any]
 Sizes = Mapping[str, int]
 

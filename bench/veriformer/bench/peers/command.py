@@ -6,29 +6,16 @@ Results are shown as they come, a line for each on standard output, and progress
 from __future__ import annotations
 
 import sys
-import time
-from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import TextIO
 
 import torch
-from rich.console import Console
-from rich.status import Status
 from rich.text import Text
 
-from veriformer.bench.document import Benchmarks, Peer
-from veriformer.bench.environment import environment
-from veriformer.bench.peers.case import Case, Schedule
-from veriformer.bench.verdicts import Verdict
-from veriformer.spec import suite
-
-_STYLES = {
-    Verdict.CONFIRMED: ("✓", "green"),
-    Verdict.REFUTED: ("✗", "bold red"),
-    Verdict.INCONCLUSIVE: ("?", "yellow"),
-    None: ("·", "dim"),
-}
+from veriformer.bench.document import Benchmarks, Peer, begin
+from veriformer.bench.peers.turns import Case, Schedule
+from veriformer.bench.terminal import Progress, console
+from veriformer.bench.verdicts import SIGNS, Verdict, tally
 
 
 def run(
@@ -37,60 +24,42 @@ def run(
     """Run the cases on a device; return the benchmarks and whether they were interrupted."""
     if threads is not None:
         torch.set_num_threads(threads)
-    started, begin = datetime.now(UTC).isoformat(timespec="seconds"), time.perf_counter()
+    whole = begin()
     found, interrupted = [], False
     with Show(sys.stdout, sys.stderr) as show, torch.device(device):
         schedule = Schedule(rounds, clock, show.progress, seconds)
         try:
             for case in cases:
                 for one in case(schedule):
-                    found.append(show.tell(one))  # noqa: PERF401, for what was found before an interrupt counts
+                    found.append(show.one(one))  # noqa: PERF401, for what was found before an interrupt counts
         except KeyboardInterrupt:
             interrupted = True
         show.summarise(found)
-    duration = round(time.perf_counter() - begin, 3)
-    whole = Benchmarks(
-        suite=suite.record(), environment=environment(), started=started, duration_s=duration, peers=found
-    )
-    return whole, interrupted
+    return whole(peers=found), interrupted
 
 
-class Show:
+class Show(Progress):
     """Shows records as they come. Use as a context."""
 
     def __init__(self, out: TextIO, progress: TextIO) -> None:
-        self._out = Console(file=out, highlight=False, emoji=False, width=None if out.isatty() else 10_000)
-        self._progress = Console(file=progress, highlight=False, emoji=False)
-        self._status = Status("", console=self._progress) if progress.isatty() else None
-
-    def __enter__(self) -> Show:
-        if self._status:
-            self._status.start()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        if self._status:
-            self._status.stop()
+        super().__init__(progress)
+        self._out = console(out)
 
     def progress(self, text: str) -> None:
         """Say what is being done: every round on a terminal, every case elsewhere."""
-        if self._status:
-            self._status.update(text)
-        elif ": round" not in text:
-            self._progress.print(text, markup=False, soft_wrap=True)
+        if not self.tell(text) and ": round" not in text:
+            self.console.print(text, markup=False, soft_wrap=True)
 
-    def tell(self, peer: Peer) -> Peer:
+    def one(self, peer: Peer) -> Peer:
         """Show one record."""
-        sign, style = _STYLES[peer.verdict]
+        sign, style = SIGNS[peer.verdict]
         self._out.print(Text(f"{sign} ", style=style) + Text(line(peer)), soft_wrap=True)
         return peer
 
     def summarise(self, peers: Sequence[Peer]) -> None:
-        """The sums."""
-        goals = Counter(peer.verdict.value for peer in peers if peer.verdict)
+        """Print the sums."""
         missing = sum(peer.ratio is None for peer in peers)
-        parts = [f"{goals[verdict.value]} {verdict.value}" for verdict in Verdict if goals[verdict.value]]
-        parts += [f"{missing} not measured"] if missing else []
+        parts = [*tally(peers, Verdict), *([f"{missing} not measured"] if missing else [])]
         self._out.print(", ".join(parts) or "no goal was judged", markup=False)
 
 

@@ -1,7 +1,6 @@
 """Models to compare with: GPT-2 as one writes it with ``torch.nn``, and those of other libraries, of the same sizes.
 
-The plain one is after Karpathy's nanoGPT. The libraries belong to the extra ``peers``.
-"""
+The plain one is after Karpathy's nanoGPT. The libraries belong to the extra ``peers``."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from veriformer.bench.peers.sizes import Sizes
+from veriformer.bench.peers.catalogue import Sizes
 
 GPT2 = "GPT2LMHeadModel"
 

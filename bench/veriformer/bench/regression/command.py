@@ -1,30 +1,63 @@
-"""``bench regression``: the whole of one comparison, as a person asks for it."""
+"""``bench regression`` and ``bench aa``: the whole of one comparison, as a person asks for it."""
 
 from __future__ import annotations
 
 import json
 import sys
 import tempfile
-import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from rich.console import Console
-from rich.text import Text
+from pytest_benchmark.plugin import pytest_benchmark_generate_machine_info
+from pytest_benchmark.stats import Stats
+from pytest_benchmark.utils import get_commit_info
 
-from veriformer.bench.document import Benchmarks, Tries
-from veriformer.bench.environment import environment
-from veriformer.bench.progress import Progress
-from veriformer.bench.regression import gate, history, terminal
+from veriformer.bench.document import Benchmarks, Tries, begin
+from veriformer.bench.regression import gate, history
 from veriformer.bench.regression.measure import Plan, Series, measure
-from veriformer.bench.regression.record import Regression, record
-from veriformer.bench.statistics import pytest_format
-from veriformer.bench.statistics.blocks import Change
-from veriformer.bench.statistics.proportions import Share
+from veriformer.bench.regression.record import SIGNS, Regression, changes, ranked, record
+from veriformer.bench.regression.record import line as one_line
+from veriformer.bench.regression.record import markdown as as_markdown
+from veriformer.bench.regression.record import summary as summarise
+from veriformer.bench.statistics import Change, Share
+from veriformer.bench.terminal import Progress, console, show
 from veriformer.bench.timing.arms import arm
 from veriformer.bench.timing.conditions import fingerprint, load
-from veriformer.spec import suite
+
+
+def pytest_benchmark_document(
+    seconds: Mapping[str, Sequence[float]], extra: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return the document that ``pytest-benchmark compare`` reads: the seconds of each benchmark, and further facts on
+    it.
+    """
+    return {
+        "machine_info": pytest_benchmark_generate_machine_info(),  # type: ignore[no-untyped-call]
+        "commit_info": get_commit_info(),  # type: ignore[no-untyped-call]
+        "benchmarks": [_benchmark(name, times, dict(extra.get(name, {}))) for name, times in seconds.items()],
+        "datetime": datetime.now(UTC).isoformat(),
+        "version": "5.0.0",
+    }
+
+
+def _benchmark(name: str, seconds: Sequence[float], extra: dict[str, Any]) -> dict[str, Any]:
+    found = Stats()  # type: ignore[no-untyped-call]
+    for value in seconds:
+        found.update(value)  # type: ignore[no-untyped-call]
+    shown = {field: getattr(found, field) for field in found.fields}
+    return {
+        "group": None,
+        "name": name,
+        "fullname": f"veriformer::{name}",
+        "params": None,
+        "param": None,
+        "extra_info": extra,
+        "options": {},
+        "stats": {**shown, "iterations": 1, "data": list(seconds)},
+    }
+
 
 _BUSY = 1.5
 """Waiting programs for each processor above which the machine is called busy."""
@@ -32,10 +65,11 @@ _BUSY = 1.5
 
 def compare(base: str, head: str, target: str | None, workloads: Sequence[str], plan: Plan) -> tuple[Benchmarks, bool]:
     """Measure, show and give what was found, and whether a person ended it. Raises ArmError."""
-    started, begin = datetime.now(UTC).isoformat(timespec="seconds"), time.perf_counter()
-    console = Console(highlight=False, emoji=False, width=None if sys.stdout.isatty() else 10_000)
+    whole = begin()
     if load() > _BUSY:
-        console.print(f"busy: {load():.1f} programs wait for each processor; --clock cpu is less disturbed by them")
+        console(sys.stdout).print(
+            f"busy: {load():.1f} programs wait for each processor; --clock cpu is less disturbed by them"
+        )
     series = {name: Series(name) for name in workloads}
     interrupted = False
     with tempfile.TemporaryDirectory() as folder, Progress() as progress:
@@ -46,42 +80,33 @@ def compare(base: str, head: str, target: str | None, workloads: Sequence[str], 
             interrupted = True
     machine = fingerprint(plan.device)
     measured = [one for one in series.values() if not interrupted or one.blocks]
-    found = terminal.ranked(record(one, base, head, plan, machine) for one in measured)
-    for one in found:
-        sign, style = terminal.SIGNS[one.verdict]
-        console.print(Text(sign, style=style), terminal.line(one), markup=False, soft_wrap=True)
-    console.print(terminal.summary(found), markup=False)
-    seconds = round(time.perf_counter() - begin, 3)
-    whole = Benchmarks(
-        suite=suite.record(), environment=environment(), started=started, duration_s=seconds, regressions=found
-    )
-    return whole, interrupted
+    found = ranked(record(one, base, head, plan, machine) for one in measured)
+    show(found, SIGNS, one_line, summarise(found))
+    return whole(regressions=found), interrupted
 
 
 def write(found: Benchmarks, markdown: Path | None, stored: Path | None) -> None:
     """The table for a pull request, and the head's times as pytest-benchmark stores them."""
     if markdown is not None:
-        markdown.write_text(terminal.markdown(found.regressions), encoding="utf-8")
+        markdown.write_text(as_markdown(found.regressions), encoding="utf-8")
     if stored is not None:
         measured = [one for one in found.regressions if one.seconds]
         seconds = {one.workload: [s for turns in one.turns["head"] for s in turns] for one in measured}
         extra = {one.workload: {"verdict": one.verdict.value, "ratio": one.ratio} for one in measured}
-        stored.write_text(json.dumps(pytest_format.document(seconds, extra), indent=1) + "\n", encoding="utf-8")
+        stored.write_text(json.dumps(pytest_benchmark_document(seconds, extra), indent=1) + "\n", encoding="utf-8")
 
 
 def try_gate(target: str, workloads: Sequence[str], effort: gate.Effort, simulations: int, plan: Plan) -> Benchmarks:
     """Both error rates of the gate, shown as they are known. Raises ArmError."""
-    started, begin = datetime.now(UTC).isoformat(timespec="seconds"), time.perf_counter()
-    console = Console(highlight=False, emoji=False, width=None if sys.stdout.isatty() else 10_000)
+    whole, out = begin(), console(sys.stdout)
 
     def tell(one: Tries) -> None:
-        console.print(f"{one.what}: {Share(one.count, one.tries)}", markup=False)
+        out.print(f"{one.what}: {Share(one.count, one.tries)}", markup=False)
 
-    console.print("verdicts slower or faster on identical code, and slower on planted slowdowns")
+    out.print("verdicts slower or faster on identical code, and slower on planted slowdowns")
     with Progress() as progress:
         found = gate.assess(target, workloads, effort, simulations, plan, progress.tell, tell)
-    seconds = round(time.perf_counter() - begin, 3)
-    return Benchmarks(suite=suite.record(), environment=environment(), started=started, duration_s=seconds, gate=found)
+    return whole(gate=found)
 
 
 def keep(file: Path, found: Benchmarks, version: str, device: str) -> list[str]:
@@ -93,7 +118,7 @@ def keep(file: Path, found: Benchmarks, version: str, device: str) -> list[str]:
     here = fingerprint(device)
     elsewhere = int((whole["fingerprint"] != here).sum())
     found.histories = history.histories(whole, here)
-    lines = terminal.changes(found.histories)
+    lines = changes(found.histories)
     return lines + ([f"{elsewhere} earlier times are of another machine: not comparable"] if elsewhere else [])
 
 

@@ -11,8 +11,7 @@ import numpy as np
 
 from veriformer.bench.document import Gate, Tries
 from veriformer.bench.regression.measure import Plan, Series, measure
-from veriformer.bench.statistics.blocks import Block, Change, is_steady, judge, suspects
-from veriformer.bench.statistics.proportions import Share
+from veriformer.bench.statistics import Block, Change, Share, is_steady, judge, suspects
 from veriformer.bench.timing.arms import Arm
 
 PLANTED = (0.05, 0.1, 0.2)
@@ -69,7 +68,7 @@ class Effort:
 
 
 def measured(
-    target: str, workloads: Sequence[str], tries: int, seconds: float, plan: Plan, tell: Callable[[str], None]
+    target: str, workloads: Sequence[str], tries: int, seconds: float, plan: Plan, tell: Callable[[str], object]
 ) -> Iterator[tuple[str, Change]]:
     """Verdicts of the gate on a target beside itself, workload by workload, until the time is over. Raises ArmError.
 
@@ -91,7 +90,7 @@ def assess(
     effort: Effort,
     simulations: int,
     plan: Plan,
-    tell: Callable[[str], None],
+    tell: Callable[[str], object],
     tried: Callable[[Tries], None],
 ) -> Gate:
     """Both error rates of the gate, simulated and measured; `tried` gets each as it is known."""

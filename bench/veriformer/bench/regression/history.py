@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from veriformer.bench.regression.record import History, Level, Regression
-from veriformer.bench.statistics.blocks import Floors
+from veriformer.bench.statistics import Floors
 
 COLUMNS = ("when", "version", "workload", "fingerprint", "clock", "seconds", "base_seconds", "ratio", "verdict")
 _FLOOR = Floors().log

@@ -7,10 +7,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from math import ceil
 
-from veriformer.bench.statistics.blocks import Block, Change, Floors, Judgement, is_steady, judge, suspects
+from veriformer.bench.statistics import Block, Change, Floors, Judgement, is_steady, judge, suspects
 from veriformer.bench.timing.arms import Arm, DiedError, Process
 
-Tell = Callable[[str], None]
+Tell = Callable[[str], object]
 _TURN = 0.02
 """Seconds of a turn: what is quicker runs several times."""
 _LONGEST = 120.0

@@ -1,4 +1,6 @@
-"""Times of a sweep in several fresh processes, sizes in random order."""
+"""Times of a sweep in several fresh processes, sizes in random order, and the verdicts on them.
+
+From times to verdicts there is an equivalence test for each sweep, and Holm's correction over all of them."""
 
 from __future__ import annotations
 
@@ -9,9 +11,13 @@ from math import ceil
 from statistics import median
 from typing import Any
 
-from veriformer.bench.scaling.prediction import COPY, FLOPS, MOVED, STEPS
-from veriformer.bench.scaling.sweeps import Sweep
+from veriformer.bench.document import Benchmarks, begin
+from veriformer.bench.scaling.record import Scaling, line, ranked, summary
+from veriformer.bench.scaling.sweeps import COPY, FLOPS, MOVED, STEPS, Sweep, band, fit
+from veriformer.bench.statistics import Slope, holm, theil_sen
+from veriformer.bench.terminal import Progress, show
 from veriformer.bench.timing.arms import Arm, DiedError, Process
+from veriformer.bench.verdicts import SIGNS, Verdict
 
 _ABOVE_LAUNCH = 8
 """Least ratio of the smallest call's time to that of a call of almost no work."""
@@ -70,7 +76,7 @@ class Series:
         return [[median(times[value]) for value in self.values] for times in self.processes]
 
 
-def measure(target: str, sweeps: Sequence[Sweep], plan: Plan, tell: Callable[[str], None]) -> list[Series]:
+def measure(target: str, sweeps: Sequence[Sweep], plan: Plan, tell: Callable[[str], object]) -> list[Series]:
     """All series. A pilot process chooses the sizes; the others measure. Raises ArmError."""
     series = [Series(sweep) for sweep in sweeps]
     _each(target, series, plan, lambda process, one: _choose(process, one, tell))
@@ -95,7 +101,7 @@ def _each(target: str, series: Sequence[Series], plan: Plan, do: Callable[[Proce
                 waiting.pop(0).fault = f"its process {error}"
 
 
-def _choose(process: Process, one: Series, tell: Callable[[str], None]) -> None:
+def _choose(process: Process, one: Series, tell: Callable[[str], object]) -> None:
     """Sizes from where the work outweighs the launch, as far as time and memory go."""
     sweep = one.sweep
     tell(f"{sweep.name}: choosing sizes")
@@ -133,7 +139,7 @@ def _seconds(process: Process, one: Series, value: int) -> float | None:
     return answer.get("seconds")
 
 
-def _add(process: Process, one: Series, number: int, plan: Plan, tell: Callable[[str], None]) -> None:
+def _add(process: Process, one: Series, number: int, plan: Plan, tell: Callable[[str], object]) -> None:
     """Add one process's times: every size once in random order, several turns each."""
     tell(f"{one.sweep.name}: process {number + 1} of {plan.processes}")
     order = list(one.values)
@@ -175,4 +181,89 @@ def too_fast(one: Series) -> tuple[int, float] | None:
 
 _SLACK = 1.25
 """By how much the best product that was measured may fall short of the processor's best."""
-assert _LEAST_SPAN < _SPAN
+
+
+MARGIN = 0.2
+"""Distance outside the predicted band up to which an elasticity counts as equal to it."""
+ERROR = 0.05
+"""The probability that any verdict of a run is wrong."""
+_FEWEST_POINTS = 4
+
+
+def run(target: str, sweeps: Sequence[Sweep], plan: Plan) -> Benchmarks:
+    """Measure, judge and show. Raises ArmError."""
+    whole = begin()
+    with Progress() as progress:
+        found = ranked(judge(target, measure(target, sweeps, plan, progress.tell)))
+    show(found, SIGNS, line, summary(found))
+    return whole(scalings=found)
+
+
+def judge(target: str, series: Sequence[Series]) -> list[Scaling]:
+    """Return a verdict for each measured sweep."""
+    slopes = {i: theil_sen(one.processes) for i, one in enumerate(series) if _doubt(one) is None}
+    bands = {i: _band(series[i]) for i in slopes}
+    tests = [(i, slopes[i].outside(bands[i]), slopes[i].inside(bands[i])) for i in slopes]
+    equal = dict(zip(slopes, holm([test[1] for test in tests], ERROR), strict=True))
+    other = dict(zip(slopes, holm([test[2] for test in tests], ERROR), strict=True))
+    found = []
+    for i, one in enumerate(series):
+        if i not in slopes:
+            verdict, reason = _doubt(one) or (Verdict.INCONCLUSIVE, "")
+            found.append(_record(target, one, verdict, reason, None))
+            continue
+        verdict = Verdict.CONFIRMED if equal[i] else Verdict.REFUTED if other[i] else Verdict.INCONCLUSIVE
+        found.append(_record(target, one, verdict, _reason(one, slopes[i], verdict), slopes[i]))
+    return found
+
+
+def _band(one: Series) -> tuple[float, float]:
+    low, high = band(one.predictors, one.values)
+    return low - MARGIN, high + MARGIN
+
+
+def _doubt(one: Series) -> tuple[Verdict, str] | None:
+    """Return the verdict and reason for a sweep that cannot be judged, or None."""
+    if one.fault:
+        return Verdict.INVALID, one.fault
+    if len(one.processes) < 2:
+        return Verdict.INVALID, f"{len(one.processes)} processes measured; at least 2 are needed"
+    if len(one.values) < _FEWEST_POINTS or one.values[-1] < _LEAST_SPAN * one.values[0]:
+        span = f"{one.values[0]} to {one.values[-1]}" if one.values else "none"
+        return Verdict.INCONCLUSIVE, f"sizes from launch to limit of time and memory: {span}, too few to tell a slope"
+    quick = too_fast(one)
+    if quick is not None:
+        return Verdict.INVALID, f"at {one.sweep.size} = {quick[0]}: {quick[1]:.1f} times as fast as its products can be"
+    return None
+
+
+def _reason(one: Series, slope: Slope, verdict: Verdict) -> str:
+    low, high = band(one.predictors, one.values)
+    said = f"{low:.2f}" if high - low < 0.005 else f"{low:.2f} to {high:.2f}"
+    bounds = slope.interval(ERROR / 2)
+    grows = f"grows as {one.sweep.size}^{slope.value:.2f} ({bounds[0]:.2f} to {bounds[1]:.2f}), predicted {said}"
+    if verdict is Verdict.INCONCLUSIVE:
+        return f"{grows}: the interval crosses the edge of what is predicted; more --processes narrow it"
+    return grows
+
+
+def _record(target: str, one: Series, verdict: Verdict, reason: str, slope: Slope | None) -> Scaling:
+    costs = one.sweep.costs(one.values) if one.values else {}
+    middles = one.middles
+    seconds = [median(times) for times in zip(*middles, strict=True)] if middles else []
+    return Scaling(
+        target=target,
+        operation=one.sweep.operation,
+        name=one.sweep.name,
+        size=one.sweep.size,
+        passes="forward and backward" if one.sweep.backward else "forward",
+        verdict=verdict,
+        reason=reason,
+        predicted=list(band(one.predictors, one.values)) if len(one.values) > 1 else None,
+        elasticity=slope.value if slope else None,
+        interval=list(slope.interval(ERROR / 2)) if slope else None,
+        sizes=one.values,
+        seconds=middles,
+        fit=fit(costs, seconds) if seconds else {},
+        fixed=one.sweep.sizes(0) if one.values else {},
+    )

@@ -1,12 +1,11 @@
-"""Scaling record of one size, as ``benchmarks.json`` keeps it."""
+"""Scaling record of one size, as ``benchmarks.json`` keeps it and as a line, what refutes first."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from veriformer.bench.verdicts import Verdict
+from veriformer.bench.verdicts import Verdict, tally
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +32,21 @@ class Scaling:
     fit: dict[str, float]
     fixed: dict[str, int]
 
-    @classmethod
-    def from_dict(cls, entry: Mapping[str, Any]) -> Scaling:
-        """The record of one entry of ``scalings``."""
-        return cls(**{**entry, "verdict": Verdict(entry["verdict"])})
+
+_ORDER = (Verdict.REFUTED, Verdict.INVALID, Verdict.INCONCLUSIVE, Verdict.CONFIRMED)
+
+
+def ranked(found: Iterable[Scaling]) -> list[Scaling]:
+    """Sort by verdict, what refutes first."""
+    return sorted(found, key=lambda one: _ORDER.index(one.verdict))
+
+
+def line(one: Scaling) -> str:
+    """Format one sweep as one line."""
+    span = f" for {one.size} = {one.sizes[0]} … {one.sizes[-1]}" if one.elasticity is not None else ""
+    return f"{one.verdict.value:<12} {one.name}: {one.reason}{span}"
+
+
+def summary(found: Sequence[Scaling]) -> str:
+    """Return the number of sweeps by verdict, as text."""
+    return ", ".join(tally(found, _ORDER)) or "nothing that could be timed"

@@ -135,11 +135,15 @@ def scaled(request: Mapping[str, Any], target: Target, device: str = "cpu") -> P
     return found.build(target, request["sizes"], device)
 
 
+def family(operation: str, case: str = "all sizes") -> Family:
+    """Return the calls of one kind of an operation."""
+    return next(f for f in FAMILIES if (f.operation, f.case) == (operation, case))
+
+
 def find(request: Mapping[str, Any]) -> Workload | None:
-    """The calls that a request names; None for whole models."""
+    """Return the calls that a request names; None for whole models."""
     if "family" in request:
-        family = next(f for f in FAMILIES if [f.operation, f.case] == request["family"])
-        return Workload(family, request["backward"])
+        return Workload(family(*request["family"]), request["backward"])
     return next((workload for workload in _operations() if workload.name == request["workload"]), None)
 
 

@@ -1,22 +1,22 @@
-"""Times of several sides that take turns, and what their ratios tell in spite of noise.
+"""Ours and others taking turns: times of each side, and what their ratios tell in spite of noise.
 
 On a shared machine a time means little, and a ratio of two times that lie a moment apart means much. In every round
 each side runs once, in random order, and ours runs a second time under another name: how far the ratio of the two
-strays from 1 is the noise of every ratio here.
-"""
+strays from 1 is the noise of every ratio here."""
 
 from __future__ import annotations
 
+import os
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, comb, inf
 from statistics import median
 
 import torch
 
-from veriformer.bench.document import Goal
+from veriformer.bench.document import Conditions, Goal, Peer
 from veriformer.bench.verdicts import Verdict
 
 Run = Callable[[], object]
@@ -129,3 +129,99 @@ def interval(values: Sequence[float], confidence: float = 0.95) -> tuple[float, 
     while 2 * sum(comb(n, i) for i in range(k + 2)) <= (1 - confidence) * 2**n:
         k += 1
     return ordered[k], ordered[n - 1 - k]
+
+
+Tell = Callable[[str], None]
+Timed = tuple[Times, Conditions]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Schedule of a timing: the number of rounds, the clock, and a callback for each step of progress.
+
+    seconds: after which a comparison begins no further round, once there are as many as an interval needs.
+    """
+
+    rounds: int
+    clock: str = "wall"
+    tell: Tell = lambda _: None
+    seconds: float = inf
+
+    def run(self, what: str, sides: Mapping[str, Run]) -> Timed:
+        """Let the sides take turns."""
+        self.tell(f"{what}: warming up {len(sides)} sides")
+        before = os.getloadavg()[0]
+        times = interleaved_benchmark(
+            sides,
+            rounds=self.rounds,
+            clock=self.clock,
+            seconds=self.seconds,
+            tell=lambda number: self.tell(f"{what}: round {number + 1} of {self.rounds}"),
+        )
+        load = [round(before, 2), round(os.getloadavg()[0], 2)]
+        return times, Conditions(
+            rounds=len(times.seconds[OURS]), threads=torch.get_num_threads(), clock=self.clock, load=load
+        )
+
+
+Case = Callable[[Schedule], Iterator[Peer]]
+"""Gives its records as they are found."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """Comparison of one pair of sides, and its goal."""
+
+    case: str
+    what: str
+    theirs: str
+    quantity: str
+    goal: Goal | None = None
+
+    def timed(self, estimate: Estimate, values: Mapping[str, float], conditions: Conditions | None) -> Peer:
+        """The record of two times."""
+        low, high = estimate.interval
+        return self._record(
+            values=dict(values),
+            ratio=estimate.ratio,
+            interval=[low, high],
+            noise=estimate.noise,
+            verdict=estimate.judge(self.goal) if self.goal else None,
+            conditions=conditions,
+        )
+
+    def counted(self, ours: int, theirs: int) -> Peer:
+        """The record of two exact counts."""
+        exact = Estimate(ours / theirs, (ours / theirs, ours / theirs), 1.0)
+        return self.timed(exact, {OURS: ours, self.theirs: theirs}, None)
+
+    def rate(self, timed: Timed, amount: float) -> Peer:
+        """The record of two amounts per second."""
+        times, conditions = timed
+        shown = {side: amount / times.of(side) for side in (OURS, self.theirs)}
+        return self.timed(times.speed(self.theirs), shown, conditions)
+
+    def duration(self, timed: Timed) -> Peer:
+        """The record of two times in milliseconds."""
+        times, conditions = timed
+        shown = {side: 1e3 * times.of(side) for side in (OURS, self.theirs)}
+        return self.timed(times.time(self.theirs), shown, conditions)
+
+    def unanswered(self, reason: object) -> Peer:
+        """The record of what could not be timed."""
+        return self._record(reason=str(reason).splitlines()[0][:300])
+
+    def _record(self, **found: object) -> Peer:
+        nothing = dict.fromkeys(("ratio", "interval", "noise", "verdict", "reason", "conditions"))
+        own = {"case": self.case, "what": self.what, "theirs": self.theirs, "quantity": self.quantity}
+        return Peer(**{**own, "goal": self.goal, "values": {}, **nothing, **found})  # type: ignore[arg-type]
+
+
+def at_least(ratio: float) -> Goal:
+    """Reached by this ratio and all above."""
+    return Goal(kind="at least", ratio=ratio)
+
+
+def at_most(ratio: float) -> Goal:
+    """Reached by this ratio and all below."""
+    return Goal(kind="at most", ratio=ratio)

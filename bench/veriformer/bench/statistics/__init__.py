@@ -1,1 +1,0 @@
-"""Statistics of noisy times and ratios."""
