@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 
-from veriformer.bench.operations.family import KEPT, Call, Costs, Family, Operation, Sizes, random
+from veriformer.bench.operations.family import KEPT, Call, Costs, Family, Operation, Sizes, recorded, sized
 from veriformer.bench.polynomials import Axis
 from veriformer.spec import costs
 from veriformer.spec.efficient.int8 import int8_cache_bytes
@@ -26,35 +26,6 @@ def grouped(cost: Callable[[], Any], **sizes: Any) -> Callable[[], Any]:
     return lambda: cost().subs(letters, simultaneous=True)
 
 
-def _attention(operation: Operation, s: Sizes) -> Call:
-    tensors = _qkv(s, s["n_q"], s["n_k"])
-    return Call(lambda: operation(*tensors), tensors)
-
-
-def _ungrouped(operation: Operation, s: Sizes) -> Call:
-    tensors = _qkv({**s, "G": s["H"], "R": 1}, s["n_q"], s["n_k"])
-    return Call(lambda: operation(*tensors), tensors)
-
-
-def _qkv(s: Sizes, n_q: int, n_k: int) -> list[torch.Tensor]:
-    g, d = s["G"], s["d"]
-    return [random(_BATCH, g * s["R"], n_q, d), random(_BATCH, g, n_k, d), random(_BATCH, g, n_k, d)]
-
-
-def _linear(operation: Operation, s: Sizes) -> Call:
-    q, k, v = (random(_BATCH, s["H"], s["n"], s["d"]) for _ in range(3))
-    return Call(lambda: operation(q, k, v), [q, k, v])
-
-
-def _linear_causal(operation: Operation, s: Sizes) -> Call:
-    q, k, v = (random(_BATCH, 2, s["n"], s["d"]) for _ in range(3))
-    return Call(lambda: operation(q, k, v, is_causal=True), [q, k, v])
-
-
-def _mask(operation: Operation, s: Sizes) -> Call:
-    return Call(lambda: operation(s["n_q"], s["n_k"]), gradients=False)
-
-
 def _filled(make: Operation, s: Sizes, length: int, **scope: Any) -> Any:
     cache = make(_BATCH, s["G"], s["m"], s["d"], **scope)
     cache.update(*_new(s, length))
@@ -62,7 +33,7 @@ def _filled(make: Operation, s: Sizes, length: int, **scope: Any) -> Any:
 
 
 def _new(s: Sizes, length: int) -> tuple[torch.Tensor, torch.Tensor]:
-    return random(_BATCH, s["G"], length, s["d"]), random(_BATCH, s["G"], length, s["d"])
+    return torch.randn(_BATCH, s["G"], length, s["d"]), torch.randn(_BATCH, s["G"], length, s["d"])
 
 
 def _scope(s: Sizes, int8: bool) -> dict[str, Any]:
@@ -100,7 +71,7 @@ def _held(int8: bool = False) -> Callable[[Operation, Sizes], Call]:
 def _cached(attend: Operation, make: Operation, s: Sizes) -> Call:
     """Attention of one new token over the target's own cache of t."""
     cache = _filled(make, s, s["t"])
-    tensors = [random(_BATCH, s["G"] * s["R"], 1, s["d"]), *_new(s, 1)]
+    tensors = [torch.randn(_BATCH, s["G"] * s["R"], 1, s["d"]), *_new(s, 1)]
     return Call(lambda: attend(*tensors, cache), tensors, gradients=False)
 
 
@@ -131,17 +102,9 @@ def _windowed(case: str, *, int8: bool) -> Family:
     return Family("kv_cache", "G t W m d", _held(int8), Costs(kept=_rows("W"), grows=(KEPT,)), case=f"rows{case}")
 
 
-def _linear_total() -> Any:
-    return 3 * linear_flops()
-
-
 def _states() -> Any:
     """The sums before each chunk of tokens, which the backward pass needs; how long a chunk is, nothing predicts."""
     return state_bytes() * _H("n")
-
-
-def _mask_bytes() -> Any:
-    return costs.symbol("n_q") * costs.symbol("n_k")
 
 
 def _square(cost: Callable[[], Any], heads: int | None = None) -> Callable[[], Any]:
@@ -174,66 +137,54 @@ _SHORTER = Axis("n", (256, 384, 512, 640), 768)
 _WIDER = Axis("d", (96, 104, 112, 120), 128)
 """Widths above the usual chunks, where one moment of those that compete for the peak is the worst."""
 
+_ONE_WIDTH: Mapping[str, str | int] = {"B": _BATCH, "d_k": "d", "d_v": "d"}
+_OVER_ITSELF: Mapping[str, str | int] = {**_ONE_WIDTH, "n_q": "n", "n_k": "n"}
+
+
+def _whole(case: str, letters: str, renamed: Mapping[str, str | int], **sizes: Any) -> Family:
+    """Return attention over all keys, of which the costs have some letters replaced."""
+    known = Costs(
+        flops=grouped(costs.attention_flops, **sizes),
+        total=grouped(lambda: costs.attention_flops() + costs.attention_backward_flops(), **sizes),
+        moved=grouped(costs.attention_bytes, **sizes, **({"G": _H("H")} if sizes else {})),
+        others=grouped(costs.attention_other, **sizes),
+        extra=grouped(costs.reference_attention_peak, **sizes),
+        total_in_blocks=grouped(lambda: costs.attention_flops() + costs.tiled_backward_flops(), **sizes),
+        others_in_blocks=grouped(_block_traffic, **sizes),
+        moved_as_printed=grouped(costs.attention_bytes, **sizes, G=_H("H") if sizes else _H("G") * _H("R")),
+    )
+    return recorded("attention", letters, known, renamed={**_ONE_WIDTH, **renamed}, case=case, nodes=_MANY)
+
+
 FAMILIES = (
-    Family(
-        "attention",
-        "G R n_q n_k d",
-        _attention,
-        Costs(
-            flops=grouped(costs.attention_flops),
-            total=grouped(lambda: costs.attention_flops() + costs.attention_backward_flops()),
-            moved=grouped(costs.attention_bytes),
-            others=grouped(costs.attention_other),
-            extra=grouped(costs.reference_attention_peak),
-            total_in_blocks=grouped(lambda: costs.attention_flops() + costs.tiled_backward_flops()),
-            others_in_blocks=grouped(_block_traffic),
-            moved_as_printed=lambda: grouped(costs.attention_bytes, G=_H("G") * _H("R"))(),
-        ),
-        case="grouped heads",
-        nodes=_MANY,
-    ),
-    Family(
-        "attention",
-        "H n_q n_k d",
-        _ungrouped,
-        Costs(
-            flops=grouped(costs.attention_flops, H=_H("H")),
-            total=grouped(lambda: costs.attention_flops() + costs.attention_backward_flops(), H=_H("H")),
-            moved=grouped(costs.attention_bytes, H=_H("H"), G=_H("H")),
-            others=grouped(costs.attention_other, H=_H("H")),
-            extra=grouped(costs.reference_attention_peak, H=_H("H")),
-            total_in_blocks=grouped(lambda: costs.attention_flops() + costs.tiled_backward_flops(), H=_H("H")),
-            others_in_blocks=grouped(_block_traffic, H=_H("H")),
-            moved_as_printed=grouped(costs.attention_bytes, H=_H("H"), G=_H("H")),
-        ),
-        case="a key head for each head",
-        nodes=_MANY,
-    ),
-    Family(
+    _whole("grouped heads", "G R n_q n_k d", {}),
+    _whole("a key head for each head", "H n_q n_k d", {"G": "H", "R": 1}, H=_H("H")),
+    recorded(
         "linear_attention",
         "H n d",
-        _linear,
         Costs(
             flops=_square(linear_flops),
-            total=_square(_linear_total),
+            total=_square(lambda: 3 * linear_flops()),
             moved=_square(costs.attention_bytes),
             others=_square(_features),
             extra=_square(state_bytes),
         ),
+        renamed=_OVER_ITSELF,
     ),
-    Family(
+    recorded(
         "linear_attention",
         "n d",
-        _linear_causal,
         Costs(
             moved=_square(costs.attention_bytes, 2),
             others=_square(_features, 2),
             extra=_square(_states, 2),
         ),
+        renamed={**_OVER_ITSELF, "H": 2},
+        options={"is_causal": True},
         case="causal",
         nodes={"n": _SHORTER, "d": _WIDER},
     ),
-    Family("causal_mask", "n_q n_k", _mask, Costs(flops=lambda: 0 * _H("w"), moved=_mask_bytes)),
+    sized("causal_mask", "n_q n_k", Costs(flops=lambda: 0 * _H("w"), moved=lambda: _H("n_q") * _H("n_k"))),
     _appending("", "G t m d", None, int8=False),
     _appending(", int8", "G t m d", "t", int8=True),
     _appending(", window", "G t W m d", None, int8=False),

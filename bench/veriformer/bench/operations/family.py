@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import torch
 
 from veriformer.bench.polynomials import Axis
 from veriformer.spec import costs
+from veriformer.spec.operations import OPERATIONS
+from veriformer.spec.operations.call import Integers, Tensor, letters_of
 
 FLOPS, MOVED, PEAK, EXTRA, KEPT, CALLS, ALLOCATIONS, WAITS = (
     "FLOPs",
@@ -82,6 +85,8 @@ class Family:
     """Operations of the same target that the call needs besides."""
     nodes: Mapping[str, Axis] = field(default_factory=dict)
     """Other values than usual for some letters."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Options of the call by name, beside its tensors."""
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -120,27 +125,66 @@ AXES = dict(
 )
 
 
-def random(*sizes: int) -> torch.Tensor:
-    """Numbers of the normal distribution."""
-    return torch.randn(sizes)
+def recorded(
+    operation: str,
+    letters: str,
+    known: Costs,
+    *last: object,
+    rows: str = "N",
+    renamed: Mapping[str, str | int] | None = None,
+    gradients: bool = True,
+    options: Mapping[str, Any] | None = None,
+    **kind: Any,
+) -> Family:
+    """Return the calls with random tensors, as the record of the operation lists them, then `last` and the options.
+
+    rows: letters of the leading axes. renamed: by letter of the record that of the family, or a size. kind: further
+    fields of the family.
+    """
+    arguments = [one for one in OPERATIONS[operation].call.values() if isinstance(one, Tensor)]
+    own, options = renamed or {}, options or {}
+
+    def call(run: Operation, sizes: Sizes) -> Call:
+        def size(letter: str) -> int:
+            found = own.get(letter, letter)
+            return sizes[found] if isinstance(found, str) else found
+
+        tensors = []
+        for one in arguments:
+            shape = [prod(map(size, factors)) for factors in letters_of(one.axes.replace("...", rows))]
+            below = one.below if isinstance(one, Integers) else None
+            tensors.append(torch.randint(size(below), shape) if below else torch.randn(shape))
+        return Call(lambda: run(*tensors, *last, **options), tensors, gradients)
+
+    return Family(operation, letters, call, known, options=options, **kind)
 
 
-def classes(*sizes: int, below: int) -> torch.Tensor:
-    """Classes below a number."""
-    return torch.randint(below, sizes)
-
-
-def on(*letters: str, **options: Any) -> Callable[[Operation, Sizes], Call]:
-    """Calls with random tensors: each word lists the sizes of one argument, such as ``"N d"``."""
-
-    def call(operation: Operation, sizes: Sizes) -> Call:
-        tensors = [random(*(sizes[x] for x in word.split())) for word in letters]
-        return Call(lambda: operation(*tensors, **options), tensors)
-
-    return call
+def sized(operation: str, letters: str, known: Costs) -> Family:
+    """Return the calls whose arguments are the sizes of these letters."""
+    return Family(operation, letters, lambda run, s: Call(lambda: run(*s.values()), gradients=False), known)
 
 
 def substituted(cost: Callable[[], Any], **sizes: Any) -> Callable[[], Any]:
     """Return a cost with some letters replaced, by others or by numbers."""
     letters = {costs.symbol(name): costs.symbol(x) if isinstance(x, str) else x for name, x in sizes.items()}
     return lambda: cost().subs(letters, simultaneous=True)
+
+
+def named(known: Mapping[str, Callable[[], Any]], **sizes: Any) -> Costs:
+    """Return the specification's costs by their names, with some letters replaced."""
+    found = {name: substituted(cost, **sizes) if sizes else cost for name, cost in known.items()}
+    flops, back = found.get("FLOPs"), found.get("backward FLOPs")
+    return Costs(
+        flops=flops,
+        total=(lambda: flops() + back()) if flops and back else flops,
+        moved=found.get("bytes") or found.get("bytes at least"),
+        others=found.get("other operations"),
+        extra=found.get("peak extra bytes"),
+        kept=found.get("bytes of state"),
+        parameters=found.get("parameters"),
+    )
+
+
+def rowwise(operation: str) -> Costs:
+    """Return the specification's costs of an operation on rows."""
+    return named(costs.lazily(operation))

@@ -28,12 +28,6 @@ from veriformer.spec.arithmetic import FORMATS, RunningError
 from veriformer.spec.operations import OPERATIONS
 from veriformer.spec.operations.call import Tensor
 
-OPTIONS: dict[tuple[str, str], dict[str, Any]] = {
-    ("linear_attention", "causal"): {"is_causal": True},
-    ("multi_head_attention", "all sizes"): {"num_heads": 2},
-}
-"""By operation and kind of call, the options of the call beside its tensors."""
-
 _FEW = {"B": 2, "G": 2, "R": 2, "H": 2, "N": 5, "n": 7, "n_q": 5, "n_k": 7, "d": 6, "f": 9, "V": 11}
 
 
@@ -50,7 +44,7 @@ def wrong(workload: Workload, operations: Sequence[Any], device: str) -> str | N
     if not is_judged(workload.family):
         return None
     record = OPERATIONS[workload.family.operation]
-    options = OPTIONS.get((workload.family.operation, workload.family.case), {})
+    options = workload.family.options
     made = workload.prepare(operations, _FEW, device)
     arguments = [x.detach().double().cpu().numpy() if x.is_floating_point() else x.cpu().numpy() for x in made.tensors]
     got = _floats(made())
