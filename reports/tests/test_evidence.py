@@ -56,4 +56,4 @@ def test_arguments_have_name_kind_and_values():
 
 def test_rows_in_which_the_suite_broke_stand_apart(run, all_statuses):
     found = suite_errors(label([run(all_statuses)]))
-    assert [v.row.status for v in found] == [Status.HARNESS_ERROR]
+    assert [row.status for _, row in found] == [Status.HARNESS_ERROR]

@@ -70,8 +70,8 @@ def everything():
 
 def test_what_is_wrong_comes_first(everything):
     found = timings(everything)
-    assert [row.look[1] for row in found.scalings] == ["refuted", "confirmed"]
-    assert [row.look[1] for row in found.regressions] == ["slower", "same"]
+    assert [one.verdict for one in found.scalings] == ["refuted", "confirmed"]
+    assert [one.verdict for one in found.regressions] == ["slower", "same"]
 
 
 def test_the_page_shows_slopes_ratios_and_the_gate(everything, run):

@@ -10,7 +10,7 @@ from veriformer.bench.measuring import Bench
 from veriformer.bench.metered_costs import NotCountable
 from veriformer.bench.models.assess import assess as assess_model
 from veriformer.bench.operations.catalogue import FAMILIES, PLAIN, names
-from veriformer.bench.operations.family import FLOPS, Family, Operation
+from veriformer.bench.operations.family import Family, Operation
 from veriformer.bench.targets import Target
 from veriformer.bench.words import MODEL
 
@@ -40,7 +40,7 @@ def together(targets: Sequence[Target], name: str) -> list[list[Count]]:
     if name == MODEL:
         return [list(assess_model(target)) for target in targets]
     measured = [one for family in FAMILIES if family.operation == name for one in _of(first, family)]
-    plain = [[uncountable_record(target, name, FLOPS, PLAIN[name])] if name in PLAIN else [] for target in targets]
+    plain = [[uncountable_record(target, name, PLAIN[name])] if name in PLAIN else [] for target in targets]
     return [
         [*counts, *(one for given in measured for one in _judged(target, *given))]
         for target, counts in zip(targets, plain, strict=True)

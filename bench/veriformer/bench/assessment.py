@@ -74,16 +74,16 @@ class Assessment:
 
     def uncountable(self, why: object) -> Count:
         """The record where a call cannot be counted."""
-        return uncountable_record(self.target, self.family.operation, FLOPS, str(why), self._place())
+        return uncountable_record(self.target, self.family.operation, str(why), **self._place())
 
-    def _place(self) -> dict[str, str]:
+    def _place(self) -> dict[str, Any]:
         return {"case": self.family.case, "passes": "forward and backward" if self.backward else "forward"}
 
     def _quantities(self) -> tuple[str, ...]:
         kept = (KEPT,) if self.family.costs.kept else ()
-        return (
-            (*kept,) if kept and not self.family.costs.moved else (FLOPS, MOVED, PEAK, EXTRA, CALLS, ALLOCATIONS, *kept)
-        )
+        if kept and not self.family.costs.moved:
+            return kept
+        return FLOPS, MOVED, PEAK, EXTRA, CALLS, ALLOCATIONS, *kept
 
     def _judge(self, quantity: str, found: Recovered, bench: Bench) -> Count:
         record = self._record(quantity, found, bench)
@@ -254,9 +254,6 @@ class Assessment:
             measured=None if measured is None else _expression(measured),
             claim=claim,
             verdict=Verdict.COUNTED,
-            reason=None,
-            witness=None,
-            seconds=0.0,
             modelled=sorted(bench.modelled) if quantity in (FLOPS, MOVED, EXTRA, PEAK) else [],
             tensors="real" if bench.real or self.family.values else "fake",
         )
@@ -268,24 +265,17 @@ _SLACK = 64
 
 
 def uncountable_record(
-    target: Target, operation: str, quantity: str, why: str, place: dict[str, str] | None = None
+    target: Target, operation: str, why: str, *, case: str = "all sizes", passes: str = "forward"
 ) -> Count:
-    """The record of an operation that cannot be counted, with the reason."""
+    """Return the record of an operation that cannot be counted, with the reason."""
     return Count(
         target=target.name,
         operation=operation,
-        quantity=quantity,
-        case=(place or {}).get("case", "all sizes"),
-        passes=(place or {}).get("passes", "forward"),
-        fixed={},
-        grid={},
-        points=0,
-        measured=None,
-        claim=None,
+        quantity=FLOPS,
+        case=case,
+        passes=passes,
         verdict=Verdict.NOT_COUNTABLE,
         reason=why,
-        witness=None,
-        seconds=0.0,
     )
 
 

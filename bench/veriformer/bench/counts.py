@@ -157,15 +157,7 @@ class Series:
             quantity=self.quantity,
             fixed=self.case.known,
             claim=claim,
-            **{
-                "grid": _nodes(self.case.grid),
-                "points": 0,
-                "measured": None,
-                "reason": None,
-                "witness": None,
-                "seconds": 0.0,
-                **found,
-            },
+            **{"grid": _nodes(self.case.grid), **found},
         )
 
 

@@ -63,15 +63,15 @@ class Count:
     case: str
     passes: str
     quantity: str
-    grid: dict[str, dict[str, Any]]
-    fixed: dict[str, int | str]
-    points: int
-    measured: Expression | None
-    claim: Claim | None
+    grid: dict[str, dict[str, Any]] = field(default_factory=dict)
+    fixed: dict[str, int | str] = field(default_factory=dict)
+    points: int = 0
+    measured: Expression | None = None
+    claim: Claim | None = None
     verdict: Verdict
-    reason: str | None
-    witness: Witness | None
-    seconds: float
+    reason: str | None = None
+    witness: Witness | None = None
+    seconds: float = 0.0
     modelled: list[str] = field(default_factory=list)
     """Operators whose inside is not seen: a formula says what they do."""
     tensors: str = "fake"
@@ -108,14 +108,14 @@ class Peer:
     what: str
     theirs: str
     quantity: str
-    values: dict[str, float]
-    ratio: float | None
-    interval: list[float] | None
-    noise: float | None
-    goal: Goal | None
-    verdict: Verdict | None
-    reason: str | None
-    conditions: Conditions | None
+    values: dict[str, float] = field(default_factory=dict)
+    ratio: float | None = None
+    interval: list[float] | None = None
+    noise: float | None = None
+    goal: Goal | None = None
+    verdict: Verdict | None = None
+    reason: str | None = None
+    conditions: Conditions | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from statistics import median
 from typing import Any
 
@@ -46,17 +47,12 @@ def bound_use(runs: Sequence[Run]) -> Markup | None:
     measured = [_marks(run) for run in runs]
     if not any(measured):
         return None
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
     height = 0.65 + 0.7 * len(runs)
-    with rc_context(_STYLE | {"font.size": 8}):
-        figure = Figure(figsize=(4.2, height))
-        axes = figure.add_axes((0.03, 0.5 / height, 0.94, 1 - 0.55 / height))
+    with _axes((4.2, height), (0.03, 0.5 / height, 0.94, 1 - 0.55 / height), small=True) as axes:
         _frame(axes, [run.label for run in runs])
         for position, marks in enumerate(measured):
             _line(axes, len(runs) - 1 - position, marks)
-        return _inline(_svg(figure), "How much of the error bound each row of results uses, by target and dtype")
+        return _inline(axes, "How much of the error bound each row of results uses, by target and dtype")
 
 
 def error_by_size(runs: Sequence[Run]) -> Markup | None:
@@ -64,12 +60,7 @@ def error_by_size(runs: Sequence[Run]) -> Markup | None:
     marks = [mark for run in runs for mark in _sized(run)]
     if not marks:
         return None
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
-    with rc_context(_STYLE | {"font.size": 8}):
-        figure = Figure(figsize=(4.2, 2.6))
-        axes = figure.add_axes((0.13, 0.16, 0.84, 0.81))
+    with _axes((4.2, 2.6), (0.13, 0.16, 0.84, 0.81), small=True) as axes:
         axes.loglog()
         for dtype, (colour, marker) in _DTYPES.items():
             sizes = [size for name, size, _ in marks if name == dtype]
@@ -82,10 +73,8 @@ def error_by_size(runs: Sequence[Run]) -> Markup | None:
         decades = _decades([size for _, size, _ in marks])
         axes.set_xticks(decades, [f"{n:,}".replace(",", " ") for n in decades])
         axes.minorticks_off()
-        axes.set_xlabel("numbers in the call", color=_INK)
-        axes.tick_params(colors=_INK, labelcolor=_INK, length=2)
-        axes.spines[["top", "right"]].set_visible(False)
-        return _inline(_svg(figure), "How much of its error bound each row of results uses, by the size of the call")
+        _label(axes, "numbers in the call")
+        return _inline(axes, "How much of its error bound each row of results uses, by the size of the call")
 
 
 def use_by_size(runs: Sequence[Run]) -> str:
@@ -111,12 +100,7 @@ def growth(one: Scaling) -> Markup | None:
     """Draw seconds over a size, both logarithmic: every process' medians, and the slopes that are predicted."""
     if not one.seconds or not one.predicted:
         return None
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
-    with rc_context(_STYLE):
-        figure = Figure(figsize=(3.4, 2.3))
-        axes = figure.add_axes((0.2, 0.2, 0.76, 0.74))
+    with _axes((3.4, 2.3), (0.2, 0.2, 0.76, 0.74)) as axes:
         axes.loglog()
         sizes, middle = one.sizes, [median(times) for times in zip(*one.seconds, strict=True)]
         low, high = ([middle[0] * (n / sizes[0]) ** slope for n in sizes] for slope in one.predicted)
@@ -128,23 +112,15 @@ def growth(one: Scaling) -> Markup | None:
         axes.minorticks_off()
         shown = sorted({sizes[0], sizes[len(sizes) // 2], sizes[-1]})
         axes.set_xticks(shown, [str(n) for n in shown])
-        axes.set_xlabel(one.size, color=_INK)
-        axes.set_ylabel("seconds", color=_INK)
-        axes.tick_params(colors=_INK, labelcolor=_INK, length=2)
-        axes.spines[["top", "right"]].set_visible(False)
-        return _inline(_svg(figure), f"{one.name}: seconds over {one.size}, with the predicted slopes")
+        _label(axes, one.size, "seconds")
+        return _inline(axes, f"{one.name}: seconds over {one.size}, with the predicted slopes")
 
 
 def levels(one: History) -> Markup | None:
     """Draw seconds over the runs of a history; a line at each run from which on they take longer or shorter."""
     if len(one.seconds) < 2:
         return None
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
-    with rc_context(_STYLE):
-        figure = Figure(figsize=(3.4, 1.8))
-        axes = figure.add_axes((0.2, 0.24, 0.76, 0.7))
+    with _axes((3.4, 1.8), (0.2, 0.24, 0.76, 0.7)) as axes:
         starts = [0, *(level.start for level in one.levels)]
         for start, stop in zip(starts, [*starts[1:], len(one.seconds)], strict=True):
             middle = median(one.seconds[start:stop])
@@ -154,11 +130,8 @@ def levels(one: History) -> Markup | None:
         axes.scatter(range(len(one.seconds)), one.seconds, s=10, c=_INK, alpha=0.6, linewidths=0)
         axes.set_ylim(bottom=0)
         axes.set_xticks(sorted({0, len(one.seconds) - 1}), ["first", "last"])
-        axes.set_xlabel("run", color=_INK)
-        axes.set_ylabel("seconds", color=_INK)
-        axes.tick_params(colors=_INK, labelcolor=_INK, length=2)
-        axes.spines[["top", "right"]].set_visible(False)
-        return _inline(_svg(figure), f"{one.workload}: seconds of {len(one.seconds)} runs and their levels")
+        _label(axes, "run", "seconds")
+        return _inline(axes, f"{one.workload}: seconds of {len(one.seconds)} runs and their levels")
 
 
 def _marks(run: Run) -> list[tuple[str, float]]:
@@ -204,13 +177,6 @@ def _line(axes: Any, height: int, marks: Sequence[tuple[str, float]]) -> None:
         axes.scatter(ratios, heights, s=15, c=colour, marker=marker, alpha=0.6, linewidths=0)
 
 
-def _svg(figure: Any) -> str:
-    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", transparent=True, metadata=nothing)
-    return buffer.getvalue()
-
-
 def legend(runs: Sequence[Run]) -> list[tuple[str, str, str]]:
     """Return dtype, sign and colour of each series that is drawn, for a legend in the page's own type."""
     signs = {"o": "●", "s": "■", "^": "▲", "D": "◆"}
@@ -222,8 +188,29 @@ def _clipped(label: str) -> str:
     return label if len(label) <= 44 else f"…{label[-43:]}"
 
 
-def _inline(svg: str, title: str) -> Markup:
+@contextmanager
+def _axes(size: tuple[float, float], box: tuple[float, float, float, float], *, small: bool = False) -> Iterator[Any]:
+    """Within, a figure of a size in inches, with axes in this part of it."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    with rc_context(_STYLE | ({"font.size": 8} if small else {})):
+        yield Figure(figsize=size).add_axes(box)
+
+
+def _label(axes: Any, x: str, y: str = "") -> None:
+    axes.set_xlabel(x, color=_INK)
+    axes.set_ylabel(y, color=_INK)
+    axes.tick_params(colors=_INK, labelcolor=_INK, length=2)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _inline(axes: Any, title: str) -> Markup:
     """Return the ``<svg>`` element alone: without prolog, in the page's colours, as wide as its place on the page."""
+    nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    buffer = io.StringIO()
+    axes.figure.savefig(buffer, format="svg", transparent=True, metadata=nothing)
+    svg = buffer.getvalue()
     body = svg[svg.index("<svg") :]
     body = re.sub(r"<!--.*?-->", "", body, flags=re.DOTALL)
     for colour, name in _COLOURS.items():

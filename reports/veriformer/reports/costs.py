@@ -1,22 +1,21 @@
-"""Exact counts beside the symbolic costs."""
+"""Exact counts and symbolic costs as the page shows them, and the looks of verdicts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 from veriformer.bench.document import Benchmarks, Count
-from veriformer.bench.verdicts import Verdict
+from veriformer.bench.regression.record import SIGNS as CHANGE_SIGNS
+from veriformer.bench.regression.record import History
+from veriformer.bench.statistics import Change
+from veriformer.bench.verdicts import SIGNS, Verdict
 
-# Verdict to its sign, its word and its colour.
-LOOKS = {
-    Verdict.CONFIRMED: ("✓", "confirmed", "good"),
-    Verdict.REFUTED: ("✗", "refuted", "bad"),
-    Verdict.INCONCLUSIVE: ("?", "inconclusive", "warn"),
-    Verdict.NOT_COUNTABLE: ("–", "not countable", "muted"),
-    Verdict.INVALID: ("–", "invalid", "muted"),
-    Verdict.COUNTED: ("·", "counted", "muted"),
-}
+TONES = {"green": "good", "bold red": "bad", "yellow": "warn", "dim": "muted"}
+"""Names of colours in the style sheet, by styles of a terminal."""
+
+
+def look(verdict: Verdict | Change) -> tuple[str, str, str]:
+    """Return sign, word and colour of a verdict."""
+    sign, style = CHANGE_SIGNS[verdict] if isinstance(verdict, Change) else SIGNS[verdict]
+    return sign, verdict.value, TONES[style]
 
 
 LETTERS = {
@@ -47,75 +46,55 @@ LETTERS = {
 """Meanings of the letters of sizes."""
 
 
-@dataclass(frozen=True)
-class CostRow:
-    """A count, ready to be shown."""
-
-    count: Count
-
-    @property
-    def look(self) -> tuple[str, str, str]:
-        """Sign, word and colour of its verdict."""
-        return LOOKS[self.count.verdict]
-
-    @property
-    def comparison(self) -> str:
-        """Return the text of a confirmation."""
-        if self.count.claim is None:
-            return "nothing is predicted"
-        if self.count.reason:
-            return self.count.reason
-        if self.count.claim.kind == "equal":
-            return "equal as polynomials"
-        return f"of degree {self.count.claim.degree} in n"
-
-    @property
-    def letters(self) -> str:
-        """Return the values of the letters that did not vary."""
-        return ", ".join(f"{name}\u00a0=\u00a0{value}" for name, value in self.count.fixed.items())
-
-    @property
-    def grid(self) -> str:
-        """The grid that was counted on, for who wants to know."""
-        axes = (f"{name} ∈ {{{', '.join(map(str, axis['nodes']))}}}" for name, axis in self.count.grid.items())
-        beyond = ", ".join(f"{name} = {axis['beyond']}" for name, axis in self.count.grid.items())
-        return f"{'; '.join(axes)}; and off the grid {beyond}"
-
-    @property
-    def witness(self) -> str:
-        """The call at which count and prediction differ."""
-        witness = self.count.witness
-        if witness is None:
-            return ""
-        point = ", ".join(f"{name} = {value}" for name, value in witness.point.items())
-        return f"at {point}: counted {witness.counted}, predicted {witness.claimed}"
+def comparison(count: Count) -> str:
+    """Return the text of a confirmation."""
+    if count.claim is None:
+        return "nothing is predicted"
+    if count.reason:
+        return count.reason
+    if count.claim.kind == "equal":
+        return "equal as polynomials"
+    return f"of degree {count.claim.degree} in n"
 
 
-@dataclass(frozen=True)
-class CostGroup:
-    """The counts of one quantity."""
-
-    quantity: str
-    rows: tuple[CostRow, ...]
+def fixed(count: Count) -> str:
+    """Return the values of the letters that did not vary."""
+    return ", ".join(f"{name}\u00a0=\u00a0{value}" for name, value in count.fixed.items())
 
 
-def groups(benchmarks: Benchmarks) -> list[CostGroup]:
-    """All counts, by quantity."""
-    quantities = dict.fromkeys(count.quantity for count in benchmarks.counts)
-    return [CostGroup(q, _rows([count for count in benchmarks.counts if count.quantity == q])) for q in quantities]
+def witness(count: Count) -> str:
+    """Return the call at which count and prediction differ."""
+    found = count.witness
+    if found is None:
+        return ""
+    point = ", ".join(f"{name} = {value}" for name, value in found.point.items())
+    return f"at {point}: counted {found.counted}, predicted {found.claimed}"
+
+
+def groups(benchmarks: Benchmarks) -> dict[str, list[Count]]:
+    """Return all counts, by quantity."""
+    found: dict[str, list[Count]] = {}
+    for count in benchmarks.counts:
+        found.setdefault(count.quantity, []).append(count)
+    return found
 
 
 def letters(benchmarks: Benchmarks) -> str:
-    """The letters of all that was counted, each with what it stands for."""
+    """Return the letters of all that was counted, each with what it stands for."""
     used = {name for count in benchmarks.counts for name in (*count.grid, *count.fixed)}
     return ", ".join(f"{name} {said}" for name, said in LETTERS.items() if name in used)
 
 
 def sentence(benchmarks: Benchmarks) -> str:
-    """All counts in one sentence."""
+    """Return all counts in one sentence."""
     named = [f"{number} {verdict}" for verdict, number in benchmarks.summary.items()]
     return f"{', '.join(named)}." if named else "Nothing was counted."
 
 
-def _rows(counts: Sequence[Count]) -> tuple[CostRow, ...]:
-    return tuple(CostRow(count) for count in counts)
+def changes(one: History) -> list[str]:
+    """Return where the times of a history changed, in words; the latest first."""
+    words = {True: "slower", False: "faster"}
+    return [
+        f"{abs(level.ratio - 1):.0%} {words[level.ratio > 1]} since {one.version[level.start]}, {one.when[level.start]}"
+        for level in reversed(one.levels)
+    ]

@@ -16,8 +16,10 @@ from xml.etree import ElementTree
 import jinja2
 from markupsafe import Markup, escape
 
-from veriformer.reports import costs, equations, evidence
+from veriformer.bench.regression.record import duration
+from veriformer.reports import charts, costs, equations, evidence
 from veriformer.reports.findings import SHOWN_OPEN
+from veriformer.reports.layout import row_anchor
 from veriformer.reports.matrix import MOST_COLUMNS
 from veriformer.reports.statuses import STATUS_STYLES
 from veriformer.verify.presentation.recognised import deviations
@@ -75,6 +77,16 @@ def environment() -> jinja2.Environment:
         "erratum_look": equations.erratum_look,
         "costs_sentence": costs.sentence,
         "cost_letters": costs.letters,
+        "comparison": costs.comparison,
+        "fixed_letters": costs.fixed,
+        "witness": costs.witness,
+        "look": costs.look,
+        "row_anchor": row_anchor,
+        "row_evidence": evidence.row_evidence,
+        "changes": costs.changes,
+        "duration": duration,
+        "growth": charts.growth,
+        "levels": charts.levels,
     }
     return found
 

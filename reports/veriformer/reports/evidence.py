@@ -7,9 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from veriformer.reports.layout import row_anchor
 from veriformer.reports.runs import Run
-from veriformer.reports.statuses import STATUS_STYLES, StatusStyle
 from veriformer.verify.results import Result, Status
 from veriformer.verify.results.evidence import Element as WorstElement
 from veriformer.verify.results.evidence import elements, is_tensor
@@ -107,30 +105,11 @@ def _clipped(text: str) -> str:
     return f"{text[:SHOWN_CHARACTERS]} … ({len(text)} characters; whole in results.json)"
 
 
-@dataclass(frozen=True)
-class SuiteError:
-    """A row in which the suite broke, ready to be shown."""
-
-    run: Run
-    row: Result
-
-    @property
-    def look(self) -> StatusStyle:
-        """Return sign, word and colour of its status."""
-        return STATUS_STYLES[self.row.status]
-
-    @property
-    def anchor(self) -> str:
-        """Return the name of its place on the page."""
-        return row_anchor(self.run, self.row)
-
-    @property
-    def evidence(self) -> Evidence:
-        """Return the call at which it broke."""
-        return collect_evidence(vars(self.row.counterexample) if self.row.counterexample else None)
+def row_evidence(row: Result) -> Evidence:
+    """Return the call at which a row broke."""
+    return collect_evidence(vars(row.counterexample) if row.counterexample else None)
 
 
-def suite_errors(runs: Sequence[Run]) -> list[SuiteError]:
-    """Return the rows in which the suite broke."""
-    rows = [SuiteError(run, row) for run in runs for row in run.results.results]
-    return [one for one in rows if one.row.status is Status.HARNESS_ERROR]
+def suite_errors(runs: Sequence[Run]) -> list[tuple[Run, Result]]:
+    """Return the rows in which the suite broke, each with its run."""
+    return [(run, row) for run in runs for row in run.results.results if row.status is Status.HARNESS_ERROR]

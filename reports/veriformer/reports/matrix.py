@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-import pandas as pd
 
 from veriformer.reports.runs import Run
 from veriformer.reports.statuses import STATUS_STYLES, StatusStyle, severity
@@ -151,19 +149,14 @@ class Group:
 
 def matrix(runs: Sequence[Run]) -> list[Group]:
     """Return the requirements of all runs by operation, the worst first and else in the order of the results."""
-    rows = [
-        {"operation": row.operation, "requirement": row.requirement, "run": run.label, "row": row}
-        for run in runs
-        for row in run.results.results
-    ]
-    if not rows:
-        return []
-    table = pd.DataFrame(rows)
+    found: dict[str, dict[str, dict[str, list[Result]]]] = {}
+    for run in runs:
+        for row in run.results.results:
+            laws = found.setdefault(row.operation, {})
+            laws.setdefault(row.requirement, {}).setdefault(run.label, []).append(row)
     groups = [
-        Group(
-            str(operation), tuple(_row(str(name), met, runs) for name, met in part.groupby("requirement", sort=False))
-        )
-        for operation, part in table.groupby("operation", sort=False)
+        Group(operation, tuple(_row(requirement, met, runs) for requirement, met in laws.items()))
+        for operation, laws in found.items()
     ]
     return sorted(groups, key=lambda group: group.worst)
 
@@ -184,10 +177,9 @@ def filters(groups: Sequence[Group]) -> list[tuple[str, int]]:
     return [(kind, counts[kind]) for kind in FILTERS if counts[kind]]
 
 
-def _row(requirement: str, met: pd.DataFrame, runs: Sequence[Run]) -> MatrixRow:
-    found = {str(label): tuple(part["row"]) for label, part in met.groupby("run", sort=False)}
-    held = [Cell(run, requirement, found[run.label]) if run.label in found else None for run in runs]
-    first: Result = met["row"].iloc[0]
+def _row(requirement: str, met: Mapping[str, Sequence[Result]], runs: Sequence[Run]) -> MatrixRow:
+    held = [Cell(run, requirement, tuple(met[run.label])) if run.label in met else None for run in runs]
+    first = next(iter(met.values()))[0]
     return MatrixRow(requirement, tuple(first.equations), first.kind, tuple(held))
 
 

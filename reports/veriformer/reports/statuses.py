@@ -27,63 +27,34 @@ class StatusStyle:
 
 
 # In the order of severity: of the dtypes that share a cell, the first listed here is the one to show first.
+_LOOKS = (
+    (Status.HARNESS_ERROR, "‼", "shout", "The suite itself broke: the verdict of the run is invalid."),
+    (Status.CRASH, "✸", "bad", "The implementation ended its process, or ran out of memory."),
+    (Status.TIMEOUT, "◔", "bad", "The implementation gave no answer in time."),
+    (Status.FAIL, "✗", "bad", "A counterexample was found."),
+    (Status.UNEXPECTED_PASS, "↯", "bad", "A waived failure no longer happens: the waiver must go."),
+    (Status.BLOCKED, "⊘", "muted-strong", "Not judged: a requirement that it rests on does not hold."),
+    (Status.VACUOUS, "○", "warn", "Ran, but too few examples could tell right from wrong: shows nothing."),
+    (
+        Status.ADVICE,
+        "△",
+        "warn",
+        "A lesser requirement is not met: results could be more precise, or refusals more helpful.",
+    ),
+    (Status.KNOWN_FAIL, "⚑", "warn", "Fails as waived: with a reason, a link and an expiry."),
+    (Status.DEVIATION, "≠", "info", "Follows another convention than the contract's, as it claims to."),
+    (Status.PASS, "✓", "good", "Every example lies within its derived bound."),
+    (Status.NOT_APPLICABLE, "∅", "muted", "The implementation promises nothing here."),
+    (
+        Status.NOT_PROVIDED,
+        "–",
+        "muted",
+        "The implementation lacks the operation, or an argument that the requirement needs.",
+    ),
+)
 STATUS_STYLES: dict[Status, StatusStyle] = {
-    look.status: look
-    for look in (
-        StatusStyle(
-            Status.HARNESS_ERROR,
-            "‼",
-            "harness error",
-            "shout",
-            "The suite itself broke: the verdict of the run is invalid.",
-        ),
-        StatusStyle(Status.CRASH, "✸", "crash", "bad", "The implementation ended its process, or ran out of memory."),
-        StatusStyle(Status.TIMEOUT, "◔", "timeout", "bad", "The implementation gave no answer in time."),
-        StatusStyle(Status.FAIL, "✗", "fail", "bad", "A counterexample was found."),
-        StatusStyle(
-            Status.UNEXPECTED_PASS,
-            "↯",
-            "unexpected pass",
-            "bad",
-            "A waived failure no longer happens: the waiver must go.",
-        ),
-        StatusStyle(
-            Status.BLOCKED, "⊘", "blocked", "muted-strong", "Not judged: a requirement that it rests on does not hold."
-        ),
-        StatusStyle(
-            Status.VACUOUS,
-            "○",
-            "vacuous",
-            "warn",
-            "Ran, but too few examples could tell right from wrong: shows nothing.",
-        ),
-        StatusStyle(
-            Status.ADVICE,
-            "△",
-            "advice",
-            "warn",
-            "A lesser requirement is not met: results could be more precise, or refusals more helpful.",
-        ),
-        StatusStyle(
-            Status.KNOWN_FAIL, "⚑", "known fail", "warn", "Fails as waived: with a reason, a link and an expiry."
-        ),
-        StatusStyle(
-            Status.DEVIATION,
-            "≠",
-            "deviation",
-            "info",
-            "Follows another convention than the contract's, as it claims to.",
-        ),
-        StatusStyle(Status.PASS, "✓", "pass", "good", "Every example lies within its derived bound."),
-        StatusStyle(Status.NOT_APPLICABLE, "∅", "not applicable", "muted", "The implementation promises nothing here."),
-        StatusStyle(
-            Status.NOT_PROVIDED,
-            "–",
-            "not provided",
-            "muted",
-            "The implementation lacks the operation, or an argument that the requirement needs.",
-        ),
-    )
+    status: StatusStyle(status, sign, status.value.replace("-", " "), tone, meaning)
+    for status, sign, tone, meaning in _LOOKS
 }
 
 SHOWN = frozenset({Status.PASS, Status.DEVIATION})

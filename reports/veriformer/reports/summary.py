@@ -36,8 +36,8 @@ def _lines(inputs: Inputs) -> Iterator[str]:
     if broken:
         yield from ("", "### Errors of the suite", "")
         yield from (
-            f"- {code(one.row.key)} on {code(one.run.label)}: {text(last_line(one.row.message or ''))}"
-            for one in broken[:SHOWN]
+            f"- {code(row.key)} on {code(run.label)}: {text(last_line(row.message or ''))}"
+            for run, row in broken[:SHOWN]
         )
     extras = list(_extras(inputs))
     if extras:

@@ -12,7 +12,6 @@ from veriformer.bench.assessment import uncountable_record
 from veriformer.bench.counts import count
 from veriformer.bench.document import Count
 from veriformer.bench.operations.catalogue import names
-from veriformer.bench.operations.family import FLOPS
 from veriformer.bench.targets import Target
 from veriformer.bench.words import MODEL
 
@@ -74,7 +73,7 @@ class Given:
     def lost(self, item: Item, why: str) -> list[list[Count]]:
         """The records of an item that took its process with it."""
         chosen = [self.targets[place] for place in item.places]
-        return [[uncountable_record(target, item.operation, FLOPS, why)] for target in chosen]
+        return [[uncountable_record(target, item.operation, why)] for target in chosen]
 
     def _named(self, target: Target) -> Target:
         return replace(target, name=self.names.get(target.name, target.name))

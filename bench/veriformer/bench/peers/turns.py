@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, comb, inf
 from statistics import median
+from typing import Any
 
 import torch
 
@@ -211,10 +212,9 @@ class Question:
         """The record of what could not be timed."""
         return self._record(reason=str(reason).splitlines()[0][:300])
 
-    def _record(self, **found: object) -> Peer:
-        nothing = dict.fromkeys(("ratio", "interval", "noise", "verdict", "reason", "conditions"))
-        own = {"case": self.case, "what": self.what, "theirs": self.theirs, "quantity": self.quantity}
-        return Peer(**{**own, "goal": self.goal, "values": {}, **nothing, **found})  # type: ignore[arg-type]
+    def _record(self, **found: Any) -> Peer:
+        own: dict[str, Any] = {name: getattr(self, name) for name in ("case", "what", "theirs", "quantity", "goal")}
+        return Peer(**own, **found)
 
 
 def at_least(ratio: float) -> Goal:
