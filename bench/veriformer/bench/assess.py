@@ -16,14 +16,14 @@ from veriformer.bench.words import MODEL
 
 
 def assess(target: Target, only: tuple[str, ...] = ()) -> Iterator[list[Count]]:
-    """All counts of each operation that the target provides, one operation after the other."""
+    """Yield all counts of each operation that the target provides, one operation after the other."""
     for name in names():
         if not only or name in only:
             yield from (counts for counts in together((target,), name) if counts)
 
 
 def shared(targets: Sequence[Target], name: str) -> list[tuple[Target, ...]]:
-    """The targets that provide an operation, those together whose calls of it run the same objects."""
+    """Return the targets that provide an operation, those together whose calls of it run the same objects."""
     found: dict[tuple[int, ...], list[Target]] = {}
     beside = [other for family in FAMILIES if family.operation == name for other in family.beside]
     for target in targets:
@@ -33,7 +33,7 @@ def shared(targets: Sequence[Target], name: str) -> list[tuple[Target, ...]]:
 
 
 def together(targets: Sequence[Target], name: str) -> list[list[Count]]:
-    """All counts of one operation for each target; they share it, so that it is counted once."""
+    """Return all counts of one operation for each target; they share it, so that it is counted once."""
     first = targets[0]
     if first.operation(name) is None:
         return [[] for _ in targets]
@@ -48,7 +48,7 @@ def together(targets: Sequence[Target], name: str) -> list[list[Count]]:
 
 
 def _of(target: Target, family: Family) -> Iterator[tuple[Family, bool, Measured | NotCountable]]:
-    """A family in one pass, and in both where there is a gradient."""
+    """Yield a family in one pass, and in both where there is a gradient."""
     operations: list[Operation] = []
     for name in (family.operation, *family.beside):
         operation = target.operation(name)

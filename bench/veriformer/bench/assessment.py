@@ -73,7 +73,7 @@ class Assessment:
             yield replace(self._judge(quantity, measured.found, measured.bench), seconds=seconds)
 
     def uncountable(self, why: object) -> Count:
-        """The record where a call cannot be counted."""
+        """Return the record where a call cannot be counted."""
         return uncountable_record(self.target, self.family.operation, str(why), **self._place())
 
     def _place(self) -> dict[str, Any]:
@@ -307,7 +307,7 @@ def _plain(cost: Any) -> Any:
 
 
 def _terms(cost: Any, names: tuple[str, ...]) -> dict[tuple[int, ...], Any]:
-    """The monomials of a cost: exponents to coefficient."""
+    """Return the monomials of a cost: exponents to coefficient."""
     if not cost:
         return {}
     return dict(sympy.Poly(sympy.expand(cost), *(symbol(name) for name in names)).terms())

@@ -42,7 +42,7 @@ def _series(target: Target) -> list[Series]:
 
 
 def _block(target: Target) -> int:
-    """The block size that causal lengths are multiples of; what cannot be counted is said when it is counted."""
+    """Return the block size that causal lengths are multiples of; what cannot be counted is said when it is counted."""
     try:
         return block_size(target.backend[0]) if target.skips_blocks else _BLOCK
     except NotCountable:
@@ -96,7 +96,7 @@ class Series:
         return replace(record, points=len(counted), measured=shown, modelled=inside)
 
     def _modelled(self, point: Point) -> list[str]:
-        """The operators at a point whose FLOPs are modelled."""
+        """Return the operators at a point whose FLOPs are modelled."""
         return modelled(self.target.backend[0], self.case.shape(point), backward=self.backward)
 
     def _equality(self, measured: Polynomial | None, counted: Counted) -> dict[str, Any]:
@@ -117,7 +117,7 @@ class Series:
         return {"verdict": Verdict.CONFIRMED}
 
     def _why(self, counted: Counted) -> str | None:
-        """The words for a causal call that costs as much as one without a mask."""
+        """Return the words for a causal call that costs as much as one without a mask."""
         full = self._in_letters(self.target.backend[1].flops(causal=False, backward=self.backward))
         if self.case.is_causal and all(_at(full, point) == value for point, value in counted):
             return "the pairs that the causal mask hides are computed too"
@@ -133,7 +133,7 @@ class Series:
         return {"verdict": Verdict.REFUTED, "reason": f"of degree {found} in n, where degree {predicted} is predicted"}
 
     def _predicted(self) -> sympy.Expr:
-        """The specification's cost in the letters of the grid."""
+        """Return the specification's cost in the letters of the grid."""
         _, costs = self.target.backend
         cost = (
             costs.peak() if self.quantity == PEAK else costs.flops(causal=self.case.is_causal, backward=self.backward)
@@ -170,7 +170,7 @@ def _nodes(grid: Grid) -> dict[str, dict[str, Any]]:
 
 
 def expression(formula: sympy.Expr) -> Expression:
-    """A SymPy expression as text and LaTeX."""
+    """Return a SymPy expression as text and LaTeX."""
     return Expression(text=str(formula), latex=sympy.latex(formula))
 
 
@@ -205,7 +205,7 @@ class Case:
     fixed: Mapping[str, int] = field(default_factory=dict)
 
     def shape(self, point: Point) -> Shape:
-        """The call at a grid point."""
+        """Return the call at a grid point."""
         followed = {name: point[value] if isinstance(value, str) else value for name, value in self.letters.items()}
         sizes = {**point, **followed}
         return Shape(**{name: sizes[name] for name in _SIZES}, options=self.options)

@@ -153,7 +153,7 @@ class Benchmarks:
 
     @property
     def summary(self) -> dict[str, int]:
-        """Number of counts by verdict."""
+        """Return the number of counts by verdict."""
         found = Counter(count.verdict.value for count in self.counts)
         return {verdict.value: found[verdict.value] for verdict in Verdict if found[verdict.value]}
 
@@ -164,7 +164,7 @@ class Benchmarks:
         return int(Verdict.REFUTED in verdicts)
 
     def to_dict(self) -> dict[str, Any]:
-        """The whole of ``benchmarks.json``."""
+        """Return the whole of ``benchmarks.json``."""
         return {"schema": SCHEMA_NAME, **asdict(self)}
 
     @classmethod
@@ -225,7 +225,7 @@ def environment() -> dict[str, Any]:
 
 @cache
 def schema() -> dict[str, Any]:
-    """The JSON Schema of ``benchmarks.json``."""
+    """Return the JSON Schema of ``benchmarks.json``."""
     text = resources.files("veriformer.bench").joinpath("schema/benchmarks-1.json").read_text(encoding="utf-8")
     loaded: dict[str, Any] = json.loads(text)
     return loaded

@@ -39,7 +39,7 @@ class AttentionKernel:
 
 
 def attention_kernels() -> tuple[AttentionKernel, ...]:
-    """All of them, ours first."""
+    """Return all of them, ours first."""
     kinds = (SDPBackend.FLASH_ATTENTION, SDPBackend.CUDNN_ATTENTION, SDPBackend.EFFICIENT_ATTENTION)
     names = ("sdpa flash", "sdpa cudnn", "sdpa efficient")
     theirs = [AttentionKernel(name, partial(_by_kernel, kind)) for name, kind in zip(names, kinds, strict=True)]
@@ -102,7 +102,7 @@ class Setting:
 
     @property
     def flops(self) -> float:
-        """FLOPs of the specification: two products forward and five backward, over visible pairs alone."""
+        """Return the FLOPs of the specification: two products forward and five backward, over visible pairs alone."""
         cost = costs.attention_flops() if self.passes == "forward" else costs.tiled_backward_flops()
         whole = costs.evaluate(cost, **self.sizes, G=self.sizes["H"], n_q=self.n, n_k=self.n, d_k=self.d, d_v=self.d)
         return float(whole) * ((self.n + 1) / (2 * self.n) if self.is_causal else 1)
@@ -121,12 +121,12 @@ class Rate:
     wrong: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """A plain record."""
+        """Return a plain record."""
         return asdict(self)
 
 
 def settings(lengths: Sequence[int], widths: Sequence[int], dtype: str) -> Iterator[Setting]:
-    """Every shape and pass, backward right after forward."""
+    """Yield every shape and pass, backward right after forward."""
     for d in widths:
         for is_causal in (False, True):
             for n in lengths:
@@ -135,7 +135,7 @@ def settings(lengths: Sequence[int], widths: Sequence[int], dtype: str) -> Itera
 
 
 def measure(lengths: Sequence[int], widths: Sequence[int], dtype: str, rounds: int) -> Iterator[list[Rate]]:
-    """The rates of all kernels, setting by setting."""
+    """Yield the rates of all kernels, setting by setting."""
     everyone, refused = attention_kernels(), {}
     for setting in settings(lengths, widths, dtype):
         key = (setting.d, setting.is_causal)
@@ -182,7 +182,7 @@ def _time_in_turns(
 
 
 def run_of(attend: Attend, setting: Setting) -> Callable[[], object]:
-    """A run of the pass that the setting names, tried once."""
+    """Return a run of the pass that the setting names, tried once."""
     shape = (*setting.sizes.values(), setting.n, setting.d)
     dtype = getattr(torch, setting.dtype)
     q, k, v, g = (torch.randn(shape, device=_DEVICE, dtype=dtype) for _ in range(4))
@@ -310,7 +310,7 @@ def _time(run: Callable[[], object], flush: torch.Tensor) -> float:
 
 
 def spread(seconds: list[float]) -> tuple[float, float]:
-    """The median, and half the distance between the quartiles relative to it."""
+    """Return the median, and half the distance between the quartiles relative to it."""
     middle = median(seconds)
     low, _, high = quantiles(seconds, n=4)
     return middle, (high - low) / 2 / middle

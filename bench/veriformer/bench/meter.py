@@ -163,7 +163,7 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def size_of(tensors: Iterable[torch.Tensor]) -> int:
-    """Bytes of the tensors together; those that share their memory count once."""
+    """Return the bytes of the tensors together; those that share their memory count once."""
     return sum({x.untyped_storage()._cdata: x.untyped_storage().nbytes() for x in tensors}.values())
 
 
@@ -209,7 +209,7 @@ def _is_composed(func: Any) -> bool:
 
 
 def _bytes(x: torch.Tensor) -> int:
-    """Bytes of the elements, those of a broadcast axis once."""
+    """Return the bytes of the elements, those of a broadcast axis once."""
     lengths = (n for n, stride in zip(x.shape, x.stride(), strict=True) if stride or not n)
     return x.element_size() * prod(lengths)
 
@@ -249,7 +249,7 @@ def _fused_backward(
 
 
 def _heads(k: _Sizes, q: _Sizes) -> _Sizes:
-    """The shape of keys that every query head reads: groups share memory, not work."""
+    """Return the shape of keys that every query head reads: groups share memory, not work."""
     return (*k[:1], q[1], *k[2:])
 
 
@@ -264,7 +264,7 @@ Not where a mask is causal: whether a kernel leaves out what is hidden, the disp
 
 
 def _formula(packet: Any) -> Callable[..., int] | None:
-    """FLOPs of an operator from its arguments and `out_val`, or None where there is no formula."""
+    """Return the FLOPs of an operator from its arguments and `out_val`, or None where there is no formula."""
     own = _MODELLED.get(packet) or _OWN.get(packet)
     return own or flop_registry.get(packet)
 

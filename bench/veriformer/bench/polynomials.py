@@ -37,7 +37,7 @@ class Axis:
 
     @property
     def degree_bound(self) -> int:
-        """The largest degree in this variable that the grid can tell apart."""
+        """Return the largest degree in this variable that the grid can tell apart."""
         return len(self.nodes) - 1
 
 
@@ -48,7 +48,7 @@ class Grid:
     axes: tuple[Axis, ...]
 
     def points(self) -> list[dict[str, int]]:
-        """Every grid point, the last variable moving fastest."""
+        """Return every grid point, the last variable moving fastest."""
         names = [axis.name for axis in self.axes]
         return [dict(zip(names, values, strict=True)) for values in product(*(axis.nodes for axis in self.axes))]
 
@@ -59,7 +59,7 @@ class Grid:
         return [corner | {axis.name: axis.beyond} for axis in self.axes] + [beyond]
 
     def interpolate(self, values: Sequence[int]) -> Polynomial:
-        """The polynomial through ``values``, listed as ``points()`` lists the points."""
+        """Return the polynomial through ``values``, listed as ``points()`` lists the points."""
         sizes = [len(axis.nodes) for axis in self.axes]
         table: Any = np.array([Fraction(value) for value in values], dtype=object).reshape(sizes)
         for position, axis in enumerate(self.axes):
@@ -77,11 +77,11 @@ class Polynomial:
     terms: Mapping[tuple[int, ...], Fraction]
 
     def __call__(self, point: Point) -> Fraction:
-        """Its value at a point."""
+        """Return its value at a point."""
         return sum((c * _monomial(self.names, exponents, point) for exponents, c in self.terms.items()), Fraction(0))
 
     def degree(self, name: str) -> int:
-        """Its degree in one variable."""
+        """Return its degree in one variable."""
         position = self.names.index(name)
         return max((exponents[position] for exponents in self.terms), default=0)
 

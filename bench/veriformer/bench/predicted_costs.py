@@ -26,7 +26,7 @@ class Costs:
     peak: Cost
 
     def flops(self, *, causal: bool, backward: bool) -> Any:
-        """FLOPs of the forward pass, or of both passes."""
+        """Return the FLOPs of the forward pass, or of both passes."""
         forward, back = (self.causal_forward, self.causal_backward) if causal else (self.forward, self.backward)
         return forward() + back() if backward else forward()
 
@@ -58,7 +58,7 @@ VARIANTS = (AS_PRINTED_WORD, IN_BLOCKS_WORD)
 
 
 def adapt(variant: str | None, known: Predicted) -> Predicted:
-    """The costs that a target is held to which says how it computes attention; others have one way only.
+    """Return the costs that a target is held to which says how it computes attention; others have one way only.
 
     As printed, every head has keys of its own. In blocks, the scores are never held as a whole.
     """

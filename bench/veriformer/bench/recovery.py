@@ -78,7 +78,7 @@ def _through(
 
 
 def _as_asked(axis: Axis, at: Callable[[int], Counts]) -> Axis:
-    """The axis with as many nodes as the largest degree asks of any quantity that has one along a line.
+    """Return the axis with as many nodes as the largest degree asks of any quantity that has one along a line.
 
     A peak is a maximum of polynomials, and convex where these are lines: if three nodes, one of them far off, lie on a
     line, so does all between them.

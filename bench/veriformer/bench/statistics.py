@@ -39,7 +39,7 @@ class Block:
 
     @property
     def log_ratio(self) -> float:
-        """The logarithm of head / base: the median over the quads."""
+        """Return the logarithm of head / base: the median over the quads."""
         return median(self._log_ratios())
 
     @property
@@ -68,7 +68,7 @@ class Floors:
 
     @property
     def log(self) -> float:
-        """The relative floor as a logarithm of a ratio; the same for slower and faster."""
+        """Return the relative floor as a logarithm of a ratio; the same for slower and faster."""
         return log(1 + self.relative)
 
 
@@ -83,7 +83,7 @@ class Judgement:
 
 
 def judge(blocks: Sequence[Block], floors: Floors, fresh: Block | None = None) -> Judgement:
-    """The verdict on some blocks, and on one more that was measured to confirm them.
+    """Return the verdict on some blocks, and on one more that was measured to confirm them.
 
     Slower (or faster, by the same rules on the other side): the mean of the log ratios is beyond the relative floor
     and the absolute one, Student's test at `error` finds it above nothing, every block agrees in its sign, and a fresh
@@ -118,7 +118,7 @@ def suspects(blocks: Sequence[Block], floors: Floors) -> bool:
 
 
 def _interval(ratios: Sequence[float], error: float) -> tuple[float, float, float]:
-    """The mean, and Student's bounds that each err with probability `error`."""
+    """Return the mean, and Student's bounds that each err with probability `error`."""
     centre = mean(ratios)
     if len(ratios) < 2:
         return centre, -inf, inf
@@ -153,7 +153,7 @@ class Share:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Where the probability lies, at 95 %."""
+        """Return where the probability lies, at 95 %."""
         if not self.tries:
             return 0.0, 1.0
         from scipy import stats  # as above
@@ -191,13 +191,13 @@ class Slope:
         return float(max(_share(values <= band[0]), _share(values >= band[1])))
 
     def inside(self, band: tuple[float, float]) -> float:
-        """The p-value of the hypothesis that the slope lies in the band."""
+        """Return the p-value of the hypothesis that the slope lies in the band."""
         values = np.asarray(self.resampled)
         return float(min(1.0, 2 * min(_share(values >= band[0]), _share(values <= band[1]))))
 
 
 def theil_sen(processes: Sequence[Times], seed: int = 0) -> Slope:
-    """The slope of log seconds over log size; processes are resampled, and in each of them its calls.
+    """Return the slope of log seconds over log size; processes are resampled, and in each of them its calls.
 
     Every process has the same sizes, at least two, and the same number of calls of each.
     """
@@ -225,12 +225,12 @@ def holm(p_values: Sequence[float], error: float) -> list[bool]:
 
 
 def _slopes(rows: Reals, sizes: Sequence[int]) -> Reals:
-    """The median slope over all pairs of sizes, for each row of log seconds: Theil and Sen's."""
+    """Return the median slope over all pairs of sizes, for each row of log seconds: Theil and Sen's."""
     first, second = np.triu_indices(len(sizes), 1)
     x = np.log(sizes)
     return np.median((rows[:, second] - rows[:, first]) / (x[second] - x[first]), axis=1)  # type: ignore[no-any-return]
 
 
 def _share(hits: NDArray[np.bool_]) -> float:
-    """A bootstrap p-value, which is never 0."""
+    """Return a bootstrap p-value, which is never 0."""
     return float((hits.sum() + 1) / (hits.size + 1))

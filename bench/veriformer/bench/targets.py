@@ -41,7 +41,7 @@ class Target:
         return self.attention, self.costs
 
     def operation(self, name: str) -> Callable[..., Any] | None:
-        """The operation of that name, or None where there is none."""
+        """Return the operation of that name, or None where there is none."""
         if name == "attention" and self.attention is not None:
             return self.attention
         if name == "causal_lm" and _is_model(self.provided):
@@ -77,7 +77,7 @@ class UnknownTargetError(ValueError):
 
 
 def find(name: str, variant: str | None = None) -> Target:
-    """The target of that name, or in a file, a module or an attribute. Raises UnknownTargetError.
+    """Return the target of that name, or in a file, a module or an attribute. Raises UnknownTargetError.
 
     variant: how it is said to compute attention, for one that does not ship.
     """
@@ -174,7 +174,7 @@ class LoadingError(ValueError):
 
 
 def _load(word: str) -> object:
-    """A file (``path/to/mine.py``), a dotted module, or an attribute of either (``pkg.mod:thing``).
+    """Return a file (``path/to/mine.py``), a dotted module, or an attribute of either (``pkg.mod:thing``).
 
     Raises LoadingError with the reason for anything that cannot be loaded, whatever it raised.
     """

@@ -110,7 +110,7 @@ def found(count: Count) -> list[str]:
 
 
 def verdict(counts: Sequence[Count]) -> Verdict:
-    """The verdict on an operation: the worst of its counts."""
+    """Return the verdict on an operation: the worst of its counts."""
     found = {count.verdict for count in counts}
     order = (Verdict.REFUTED, Verdict.INCONCLUSIVE, Verdict.CONFIRMED, Verdict.NOT_COUNTABLE)
     return next((one for one in order if one in found), Verdict.COUNTED)
@@ -161,7 +161,7 @@ def _places(alike: Sequence[Count]) -> str:
 
 
 def table(counts: Sequence[Count]) -> Table:
-    """All counts for a terminal."""
+    """Return all counts for a terminal."""
     shown = Table(box=None, header_style="bold", pad_edge=False)
     for heading in ("", "target", "what", "calls", "passes", "found"):
         shown.add_column(heading, overflow="fold")

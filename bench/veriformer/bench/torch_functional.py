@@ -26,7 +26,7 @@ def cross_entropy(logits: Tensor, target: Tensor, **options: Any) -> Tensor:
 
 
 def perplexity(logits: Tensor, target: Tensor) -> Tensor:
-    """The exponential of the cross-entropy."""
+    """Return the exponential of the cross-entropy."""
     return F.cross_entropy(logits, target).exp()
 
 
@@ -112,7 +112,7 @@ def adamw(params: Iterable[Tensor], lr: float) -> torch.optim.Optimizer:
 
 
 def top_k_filter(logits: Tensor, k: int) -> Tensor:
-    """All but what `topk` finds hidden."""
+    """Return all but what `topk` finds hidden."""
     values, places = logits.topk(k)
     return torch.full_like(logits, -torch.inf).scatter(-1, places, values)
 

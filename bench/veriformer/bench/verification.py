@@ -41,7 +41,7 @@ class Profile:
 
     @property
     def on_examples(self) -> float:
-        """The share of the workers' time that rows spent on their examples, between 0 and 1."""
+        """Return the share of the workers' time that rows spent on their examples, between 0 and 1."""
         return sum(row["seconds"] or 0 for row in self.rows) / (self.jobs * self.wall_s)
 
     def by_operation(self) -> list[tuple[str, int, int, float]]:

@@ -36,7 +36,7 @@ def leading(measured: Polynomial) -> str:
 
 
 def beyond(measured: Polynomial, envelope: Iterable[Exponents]) -> dict[Exponents, Fraction]:
-    """The terms that outgrow every term of the envelope in some letter."""
+    """Return the terms that outgrow every term of the envelope in some letter."""
     limits = list(envelope)
     return {
         exponents: c
@@ -92,6 +92,6 @@ def ratio(measured: Fraction, predicted: Fraction) -> str:
 
 
 def operators(shares: dict[str, Fraction]) -> str:
-    """The operators with most of a quantity, most first, down to a tenth of the first."""
+    """Return the operators with most of a quantity, most first, down to a tenth of the first."""
     first = sorted((share, name) for name, share in shares.items() if share > 0)[::-1][:3]
     return ", ".join(name for share, name in first if share * 10 >= first[0][0])

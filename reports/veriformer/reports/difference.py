@@ -32,13 +32,6 @@ class FindingSort(IntEnum):
     GONE = 2
 
 
-FINDING_HEADINGS = {
-    FindingSort.NEW: "new findings",
-    FindingSort.CHANGED: "findings of another weight",
-    FindingSort.GONE: "findings that are gone",
-}
-
-
 @dataclass(frozen=True)
 class FindingChange:
     """A finding that is not what it was; ``old`` or ``new`` is None where there is none of that id."""
@@ -74,7 +67,7 @@ def finding_changes(old: Sequence[Results], new: Sequence[Results]) -> list[Find
 
 
 def incomparable(old: Sequence[Results], new: Sequence[Results]) -> list[str]:
-    """The targets of which one side was written before there were findings: their rows alone are compared."""
+    """Return the targets of which one side was written before there were findings: their rows alone are compared."""
     return [target for target, before, after in pairs(old, new) if _apart(before, after)]
 
 
@@ -130,7 +123,6 @@ SCHEMA_NAME = "veriformer/diff/1"
 NOTHING = "no finding came or went, and no row changed its status"
 
 BAD, GOOD, OTHER = "bad", "good", "other"
-_FINDING_TONES = {FindingSort.NEW: BAD, FindingSort.CHANGED: OTHER, FindingSort.GONE: GOOD}
 
 
 class Sort(IntEnum):
@@ -142,7 +134,16 @@ class Sort(IntEnum):
     OTHER = 3
 
 
-_TONES = {Sort.NEWLY_FAILING: BAD, Sort.LOST: BAD, Sort.NEWLY_PASSING: GOOD, Sort.OTHER: OTHER}
+_SECTIONS: tuple[tuple[FindingSort | Sort, str, str], ...] = (
+    (FindingSort.NEW, "new findings", BAD),
+    (FindingSort.CHANGED, "findings of another weight", OTHER),
+    (FindingSort.GONE, "findings that are gone", GOOD),
+    (Sort.NEWLY_FAILING, "newly failing", BAD),
+    (Sort.LOST, "evidence lost", BAD),
+    (Sort.NEWLY_PASSING, "newly passing", GOOD),
+    (Sort.OTHER, "other changes", OTHER),
+)
+"""Heading and tone of each kind of change, in the order in which they are told."""
 _HEADLINES = {0: "nothing is worse", 1: "something is worse", 3: "no verdict"}
 _LISTED = 50
 """Changes of one kind that Markdown lists: the summary of a job has a limit."""
@@ -192,10 +193,9 @@ class Difference:
 
     def sections(self) -> Iterator[Section]:
         """Give findings, then rows, each by what the change means and the worst first."""
-        for kind, heading in FINDING_HEADINGS.items():
-            yield Section(heading, _FINDING_TONES[kind], [x for x in self.findings if x.sort is kind])
-        for sort, heading in HEADINGS.items():
-            yield Section(heading, _TONES[sort], [x for x in self.rows if x.sort is sort])
+        changes: list[Change | FindingChange] = [*self.findings, *self.rows]
+        for sort, heading, tone in _SECTIONS:
+            yield Section(heading, tone, [x for x in changes if x.sort is sort])
 
 
 def compare_runs(before: Sequence[Results], after: Sequence[Results]) -> Difference:
@@ -260,13 +260,6 @@ def as_page(found: Difference) -> str:
     return environment().get_template("difference.html").render(found=found, nothing=NOTHING)
 
 
-HEADINGS = {
-    Sort.NEWLY_FAILING: "newly failing",
-    Sort.LOST: "evidence lost",
-    Sort.NEWLY_PASSING: "newly passing",
-    Sort.OTHER: "other changes",
-}
-
 _SILENT = frozenset({Status.NOT_PROVIDED, Status.NOT_APPLICABLE, Status.BLOCKED, Status.VACUOUS, Status.HARNESS_ERROR})
 """Statuses of rows that say nothing about an implementation."""
 
@@ -303,7 +296,7 @@ class Change:
 
 
 def changes(old: Sequence[Results], new: Sequence[Results]) -> list[Change]:
-    """Every row whose status changed, appeared or went, newly failing ones first.
+    """Return every row whose status changed, appeared or went, newly failing ones first.
 
     Runs are matched by target and device; where each side holds a single run, these two are compared whatever they are
     called.

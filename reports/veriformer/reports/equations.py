@@ -73,7 +73,7 @@ class Specification:
 
     @property
     def numbers(self) -> frozenset[str]:
-        """The numbers that rows of results can point to."""
+        """Return the numbers that rows of results can point to."""
         return frozenset(str(equation.number) for equation in self.equations if equation.number)
 
     @property
@@ -89,7 +89,7 @@ class Specification:
 
     @property
     def errata(self) -> list[tuple[EquationView, Mapping[str, Any]]]:
-        """Every erratum with its equation."""
+        """Return every erratum with its equation."""
         return [(equation, erratum) for equation in self.equations for erratum in equation.data.get("errata", ())]
 
 

@@ -21,7 +21,7 @@ def short(value: float | None) -> str:
 
 
 def exact(value: Any) -> str:
-    """A number as it was recorded: the shortest text that reads back the same."""
+    """Return a number as it was recorded: the shortest text that reads back the same."""
     return value if isinstance(value, str) else repr(value)
 
 

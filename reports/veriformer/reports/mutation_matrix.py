@@ -40,7 +40,7 @@ class KillTable:
 
     @property
     def laws(self) -> list[str]:
-        """The requirements without their operation's name."""
+        """Return the requirements without their operation's name."""
         return [name.partition(".")[2] or name for name in self.requirements]
 
     @property
@@ -57,32 +57,32 @@ class Kills:
 
     @property
     def cells(self) -> list[Cell]:
-        """Every cell of every member."""
+        """Return every cell of every member."""
         return list(self.document["cells"])
 
     @property
     def mutants(self) -> list[Mapping[str, Any]]:
-        """Every mutant that was run."""
+        """Return every mutant that was run."""
         return list(self.document["mutants"])
 
     @property
     def survivors(self) -> list[Mapping[str, Any]]:
-        """The mutants that nothing killed."""
+        """Return the mutants that nothing killed."""
         return [mutant for mutant in self.mutants if not mutant["killed"]]
 
     @property
     def false_alarms(self) -> list[Cell]:
-        """Where a correct variant was accused."""
+        """Return where a correct variant was accused."""
         return [cell for cell in self.cells if cell["family"] == "variant" and cell["killed"]]
 
     @property
     def escapes(self) -> list[Cell]:
-        """Where an adapter that computes nothing kept to a requirement."""
+        """Return where an adapter that computes nothing kept to a requirement."""
         return [cell for cell in self.cells if cell["family"] == "sabotage" and not cell["killed"]]
 
     @property
     def errors(self) -> list[Cell]:
-        """Where the suite itself broke."""
+        """Return where the suite itself broke."""
         return [cell for cell in self.cells if cell["status"] == "harness-error"]
 
     @property
@@ -102,7 +102,7 @@ class Kills:
 
     @property
     def median_examples(self) -> int | None:
-        """The median number of examples to the first kill."""
+        """Return the median number of examples to the first kill."""
         killers = [mutant["first_killer"] for mutant in self.mutants if mutant["first_killer"]]
         return median_low([killer["examples"] for killer in killers]) if killers else None
 
@@ -113,7 +113,7 @@ class Kills:
 
     @property
     def sentence(self) -> str:
-        """The matrix in one sentence."""
+        """Return the matrix in one sentence."""
         dead = len(self.mutants) - len(self.survivors)
         speed = f", the median after {self.median_examples} examples" if self.median_examples is not None else ""
         broke = f"; the suite itself broke in {number(len(self.errors), 'cell')}" if self.errors else ""
@@ -130,7 +130,7 @@ class Kills:
         return [self._table(operation, cells) for operation in dict.fromkeys(str(cell["operation"]) for cell in cells)]
 
     def precedents(self, requirement: str) -> list[Mapping[str, Any]]:
-        """The mutants that this requirement kills: public bugs of the class that a violation belongs to."""
+        """Return the mutants that this requirement kills: public bugs of the class that a violation belongs to."""
         killed = {c["member"] for c in self.cells if c["requirement"] == requirement and _kills(c)}
         return [mutant for mutant in self.mutants if mutant["id"] in killed]
 

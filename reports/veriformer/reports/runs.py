@@ -24,12 +24,12 @@ class Run:
 
     @property
     def target(self) -> str:
-        """The word the implementation was asked for by."""
+        """Return the word the implementation was asked for by."""
         return str(self.results.implementation["target"])
 
 
 def read_json(path: Path, expected: str) -> dict[str, Any]:
-    """A JSON object. Raises ValueError that names the file and says what was expected of it."""
+    """Return a JSON object. Raises ValueError that names the file and says what was expected of it."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
@@ -83,6 +83,6 @@ def _told_apart(names: Sequence[str], details: Sequence[str]) -> list[str]:
 
 
 def as_set(runs: Iterable[Results]) -> Mapping[str, Any]:
-    """All runs as one document."""
+    """Return all runs as one document."""
     document: dict[str, Any] = json_safe({"schema": SET_SCHEMA_NAME, "runs": [run.to_dict() for run in runs]})
     return document

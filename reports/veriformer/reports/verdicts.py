@@ -183,7 +183,7 @@ _CHARACTER = 6.0
 
 
 def badge(verdicts: Sequence[Verdict]) -> str:
-    """An SVG image, the worst verdict first in colour and words."""
+    """Return an SVG image, the worst verdict first in colour and words."""
     state, words = _worst(verdicts)
     left, right = (round(len(text) * _CHARACTER) + 14 for text in (_NAME, words))
     title, colour = escape(f"{_NAME}: {words}"), _COLOURS[state]

@@ -31,7 +31,7 @@ DEVICE = click.option("--device", default="cpu", show_default=True, help="Where 
 
 
 def clock_of(named: str | None, device: str) -> str:
-    """The clock by its name, or the device's own."""
+    """Return the clock by its name, or the device's own."""
     if named is None:
         return "device cold" if device.startswith("cuda") else "wall"
     if named.startswith("device") and not device.startswith("cuda"):

@@ -64,7 +64,7 @@ class Counting:
         self.given = Given(tuple(payload["words"]), payload["variant"], payload["names"])
 
     def run(self, item: str, extra: Any) -> list[list[dict[str, Any]]]:
-        """The counts of one operation, for each target that shares it."""
+        """Return the counts of one operation, for each target that shares it."""
         return [[asdict(one) for one in some] for some in self.given.count(Item.read(item))]
 
 

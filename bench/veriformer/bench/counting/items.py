@@ -60,18 +60,18 @@ class Given:
 
     @cached_property
     def targets(self) -> list[Target]:
-        """The targets themselves. Raises UnknownTargetError."""
+        """Return the targets themselves. Raises UnknownTargetError."""
         return [self._named(targets.find(word, self.variant)) for word in self.words]
 
     def count(self, item: Item) -> list[list[Count]]:
-        """All counts of an item, for each of its targets."""
+        """Return all counts of an item, for each of its targets."""
         chosen = [self.targets[place] for place in item.places]
         if item.operation == CLAIMED:
             return [list(count(target)) for target in chosen]
         return together(chosen, item.operation)
 
     def lost(self, item: Item, why: str) -> list[list[Count]]:
-        """The records of an item that took its process with it."""
+        """Return the records of an item that took its process with it."""
         chosen = [self.targets[place] for place in item.places]
         return [[uncountable_record(target, item.operation, why)] for target in chosen]
 

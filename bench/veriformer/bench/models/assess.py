@@ -64,7 +64,7 @@ class Base:
 
 
 def calls_of(case: str, lengths: dict[str, Axis]) -> Family:
-    """Calls of one kind, of which nothing is predicted yet."""
+    """Return the calls of one kind, of which nothing is predicted yet."""
     letters, call, beside = _CALLS[case]
     return Family(MODEL, letters, call, case=case, nodes={**lengths, **_STEPS}, beside=beside)
 
@@ -104,7 +104,7 @@ def _pair(through: Polynomial, *exponents: tuple[int, int]) -> tuple[Fraction, F
 
 
 def predicted(case: str, known: Base, step: Polynomial | None) -> Costs:
-    """The costs of one kind of call, from the specification and what the model's forward pass costs."""
+    """Return the costs of one kind of call, from the specification and what the model's forward pass costs."""
     b, n, t, s = (symbol(x) for x in "Bnts")
     weights, row = _WIDTH * _rational(known.token) / 2, _rational(known.row)
     if case == HELD:
@@ -159,7 +159,7 @@ def _flops_of(case: str, known: Base) -> dict[str, Any]:
 
 
 def _window(case: str, known: Base, step: Polynomial | None) -> dict[str, Any]:
-    """A step that sees a window of w tokens costs the same at every length."""
+    """Return a step that sees a window of w tokens costs the same at every length."""
     if case != STEP or step is None or not known.pair or known.token is None or set(step.terms) - {(1, 0)}:
         return {}
     width = (step.terms.get((1, 0), Fraction(0)) - known.token) / known.pair
@@ -169,7 +169,7 @@ def _window(case: str, known: Base, step: Polynomial | None) -> dict[str, Any]:
 
 
 def _growth(case: str) -> Any:
-    """The specification's formula, whose degrees a model of other sizes has too."""
+    """Return the specification's formula, whose degrees a model of other sizes has too."""
     b, n, t, s = (symbol(x) for x in "Bnts")
     text = costs_model.forward_flops()
     return {
@@ -192,7 +192,7 @@ _APPENDING = ("cat", "stack", "copy_", "constant_pad_nd", "roll", "slice_scatter
 
 
 def assess(target: Target) -> Iterator[Count]:
-    """Every quantity of every kind of call."""
+    """Yield every quantity of every kind of call."""
     found: dict[str, Measured | NotCountable] = {}
     for case in CASES:
         same = found.get(FORWARD) if case == PLAIN_STEP else None
@@ -225,7 +225,7 @@ def _measure(target: Target, case: str) -> Measured | NotCountable:
 
 
 def _as_step(forward: Measured | NotCountable) -> Measured | NotCountable:
-    """A step without a cache is a forward pass over t tokens; what it takes of the logits is a view of them."""
+    """Return a step without a cache is a forward pass over t tokens; what it takes of the logits is a view of them."""
     if isinstance(forward, NotCountable):
         return forward
     lengths = next(lengths for lengths in (LONG, SHORT) if lengths["n"] in forward.bench.family.axes)

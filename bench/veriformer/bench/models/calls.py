@@ -20,7 +20,7 @@ class NoCacheError(Exception):
 
 
 def build(made: Any, device: str = "cpu", *, train: bool = False) -> Any:
-    """The model itself, or what a factory gives."""
+    """Return the model itself, or what a factory gives."""
     torch.manual_seed(0)
     model = made if isinstance(made, torch.nn.Module) else made()
     here = {x.device.type for x in (*model.parameters(), *model.buffers())}
@@ -70,7 +70,7 @@ def forward(made: Operation, s: Sizes) -> Call:
 
 
 def training(made: Operation, optimizer: Operation, s: Sizes) -> Call:
-    """A step of training over n tokens, by an optimizer whose state is there."""
+    """Return a step of training over n tokens, by an optimizer whose state is there."""
     model, ids = _ready(made, s["B"], s["n"] + 1, train=True)
     params = [p for p in model.parameters() if p.requires_grad]
     made = optimizer(params, _RATE)
@@ -96,13 +96,13 @@ def prefill(made: Operation, s: Sizes) -> Call:
 
 
 def held(made: Operation, s: Sizes) -> Call:
-    """The cache of n tokens alone."""
+    """Return the cache of n tokens alone."""
     model, ids = _ready(made, s["B"], s["n"])
     return _call(model, ids, lambda: cached(model, ids).past_key_values)
 
 
 def step(made: Operation, s: Sizes) -> Call:
-    """The token t: the one before, which may allocate a capacity, is not counted."""
+    """Return the token t: the one before, which may allocate a capacity, is not counted."""
     model, ids = _ready(made, s["B"], s["t"])
     with torch.no_grad():
         past = cached(model, ids[:, :-2]).past_key_values
@@ -111,13 +111,13 @@ def step(made: Operation, s: Sizes) -> Call:
 
 
 def step_without_cache(made: Operation, s: Sizes) -> Call:
-    """The token t, for which all before it are read again."""
+    """Return the token t, for which all before it are read again."""
     model, ids = _ready(made, s["B"], s["t"])
     return _call(model, ids, lambda: logits(model(ids))[:, -1:])
 
 
 def generation(made: Operation, s: Sizes) -> Call:
-    """The tokens 1 to s, one call for each, with a cache."""
+    """Return the tokens 1 to s, one call for each, with a cache."""
     model, ids = _ready(made, 1, s["s"])
 
     def run() -> object:
@@ -138,7 +138,7 @@ def generation_without_cache(made: Operation, s: Sizes) -> Call:
 
 
 def _ready(made: Operation, batch: int, length: int, *, train: bool = False) -> tuple[Any, torch.Tensor]:
-    """The model, and ids of which any vocabulary has both."""
+    """Return the model, and ids of which any vocabulary has both."""
     return build(made, train=train), torch.randint(2, (batch, length))
 
 

@@ -37,7 +37,7 @@ def _new(s: Sizes, length: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def _scope(s: Sizes, int8: bool) -> dict[str, Any]:
-    """The options of one of the four scopes of a cache: of everything or a window, as it is or in bytes."""
+    """Return the options of one of the four scopes of a cache: of everything or a window, as it is or in bytes."""
     return ({"quantization": "int8"} if int8 else {}) | ({"window": s["W"]} if "W" in s else {})
 
 
@@ -53,7 +53,7 @@ def _append(int8: bool = False) -> Callable[[Operation, Sizes], Call]:
 
 
 def _held(int8: bool = False) -> Callable[[Operation, Sizes], Call]:
-    """A cache that is full, or one of t tokens that shows a window of them."""
+    """Return a cache that is full, or one of t tokens that shows a window of them."""
 
     def call(operation: Operation, s: Sizes) -> Call:
         new = _new(s, s["t"] if "W" in s else s["m"])
@@ -76,23 +76,23 @@ def _cached(attend: Operation, make: Operation, s: Sizes) -> Call:
 
 
 def _append_bytes() -> Any:
-    """A key and a value are read and written: 2 · 2 B G d."""
+    """Return a key and a value are read and written: 2 · 2 B G d."""
     return costs.kv_cache_bytes().subs(costs.symbol("n_k"), 1) * 2
 
 
 def _rows(length: str) -> Callable[[], Any]:
-    """Keys and values of so many tokens."""
+    """Return keys and values of so many tokens."""
     return grouped(costs.kv_cache_bytes, n_k=_H(length))
 
 
 def _in_bytes(width: int) -> Callable[[], Any]:
-    """The whole cache in one byte an entry, with scales of a width."""
+    """Return the whole cache in one byte an entry, with scales of a width."""
     letters = {"B": _BATCH, "n_k": _H("m"), "d_k": _H("d"), "w": width}
     return lambda: int8_cache_bytes().subs({_H(name): value for name, value in letters.items()}, simultaneous=True)
 
 
 def _appending(case: str, letters: str, returned: str | None, *, int8: bool) -> Family:
-    """A step of a cache; what it returns is decoded where it is held in bytes."""
+    """Return a step of a cache; what it returns is decoded where it is held in bytes."""
     decoded = _rows(returned) if returned else None
     known = Costs(flops=lambda: 0 * _H("w"), moved=grouped(_append_bytes), others=decoded, extra=decoded)
     return Family("kv_cache", letters, _append(int8), known, case=f"append{case}")
@@ -108,7 +108,7 @@ def _states() -> Any:
 
 
 def _square(cost: Callable[[], Any], heads: int | None = None) -> Callable[[], Any]:
-    """All lengths n, a key head for each head; H of them where their number is not given."""
+    """Return all lengths n, a key head for each head; H of them where their number is not given."""
     n, heads = costs.symbol("n"), heads or costs.symbol("H")
     return grouped(cost, H=heads, G=heads, n_q=n, n_k=n)
 

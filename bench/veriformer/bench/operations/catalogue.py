@@ -102,7 +102,7 @@ def _block_bytes() -> Any:
 
 
 def _hidden() -> Any:
-    """Bytes of the hidden layer, before its activation and after."""
+    """Return the bytes of the hidden layer, before its activation and after."""
     return 2 * symbol("w") * symbol("B") * symbol("n_q") * symbol("f")
 
 

@@ -34,22 +34,22 @@ class Sizes:
 
     @property
     def tokens(self) -> int:
-        """Number of tokens in a batch."""
+        """Return the number of tokens in a batch."""
         return self.batch * self.length
 
     @property
     def parameters(self) -> int:
-        """Number of learned parameters."""
+        """Return the number of learned parameters."""
         return int(costs.evaluate(costs_model.parameters(), **self._letters))
 
     @property
     def training_flops(self) -> int:
-        """FLOPs of forward and backward on a batch, hidden scores left out."""
+        """Return the FLOPs of forward and backward on a batch, hidden scores left out."""
         return self.batch * int(costs.evaluate(3 * costs_model.causal_flops(), **self._letters))
 
     @property
     def weight_bytes(self) -> int:
-        """Bytes of the weights that a decoding step has to read."""
+        """Return the bytes of the weights that a decoding step has to read."""
         return int(costs.evaluate(costs_model.step_bytes() - costs_model.cache_bytes(), **self._letters))
 
     def with_batch(self, batch: int) -> Sizes:
@@ -112,7 +112,7 @@ class UnknownCaseError(ValueError):
 
 
 def find(name: str) -> Case:
-    """The case of that name. Raises UnknownCaseError."""
+    """Return the case of that name. Raises UnknownCaseError."""
     if name not in CASES:
         raise UnknownCaseError(f"case {name!r}{meant(name, CASES)}: expected one of {', '.join(CASES)}")
     return CASES[name]

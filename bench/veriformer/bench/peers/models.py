@@ -25,7 +25,7 @@ class MissingError(ImportError):
 
 
 def gpt2(sizes: Sizes) -> Any:
-    """Their model of these sizes, with random weights and without dropout. Raises MissingError."""
+    """Return their model of these sizes, with random weights and without dropout. Raises MissingError."""
     try:
         library: Any = importlib.import_module("transformers")
     except ImportError as error:
@@ -109,7 +109,7 @@ class PlainGPT(nn.Module):
         self.apply(_initialize)
 
     def forward(self, ids: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        """The mean loss of `ids [B, n]` against the tokens that follow, `labels [B, n]`."""
+        """Return the mean loss of `ids [B, n]` against the tokens that follow, `labels [B, n]`."""
         positions = torch.arange(ids.shape[1], device=ids.device)
         x = self.token_table(ids) + self.position_table(positions)
         for block in self.blocks:

@@ -52,7 +52,7 @@ class Times:
     seconds: Mapping[str, Sequence[float]]
 
     def of(self, side: str) -> float:
-        """The median."""
+        """Return the median."""
         return median(self.seconds[side])
 
     def speed(self, side: str, factor: float = 1.0) -> Estimate:
@@ -180,7 +180,7 @@ class Question:
     goal: Goal | None = None
 
     def timed(self, estimate: Estimate, values: Mapping[str, float], conditions: Conditions | None) -> Peer:
-        """The record of two times."""
+        """Return the record of two times."""
         low, high = estimate.interval
         return self._record(
             values=dict(values),
@@ -192,24 +192,24 @@ class Question:
         )
 
     def counted(self, ours: int, theirs: int) -> Peer:
-        """The record of two exact counts."""
+        """Return the record of two exact counts."""
         exact = Estimate(ours / theirs, (ours / theirs, ours / theirs), 1.0)
         return self.timed(exact, {OURS: ours, self.theirs: theirs}, None)
 
     def rate(self, timed: Timed, amount: float) -> Peer:
-        """The record of two amounts per second."""
+        """Return the record of two amounts per second."""
         times, conditions = timed
         shown = {side: amount / times.of(side) for side in (OURS, self.theirs)}
         return self.timed(times.speed(self.theirs), shown, conditions)
 
     def duration(self, timed: Timed) -> Peer:
-        """The record of two times in milliseconds."""
+        """Return the record of two times in milliseconds."""
         times, conditions = timed
         shown = {side: 1e3 * times.of(side) for side in (OURS, self.theirs)}
         return self.timed(times.time(self.theirs), shown, conditions)
 
     def unanswered(self, reason: object) -> Peer:
-        """The record of what could not be timed."""
+        """Return the record of what could not be timed."""
         return self._record(reason=str(reason).splitlines()[0][:300])
 
     def _record(self, **found: Any) -> Peer:

@@ -97,7 +97,7 @@ def write(found: Benchmarks, markdown: Path | None, stored: Path | None) -> None
 
 
 def try_gate(target: str, workloads: Sequence[str], effort: gate.Effort, simulations: int, plan: Plan) -> Benchmarks:
-    """Both error rates of the gate, shown as they are known. Raises ArmError."""
+    """Return both error rates of the gate, shown as they are known. Raises ArmError."""
     whole, out = begin(), console(sys.stdout)
 
     def tell(one: Tries) -> None:

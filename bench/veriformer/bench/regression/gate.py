@@ -93,7 +93,7 @@ def assess(
     tell: Callable[[str], object],
     tried: Callable[[Tries], None],
 ) -> Gate:
-    """Both error rates of the gate, simulated and measured; `tried` gets each as it is known."""
+    """Return both error rates of the gate, simulated and measured; `tried` gets each as it is known."""
     alarms: list[Tries] = []
     found: list[Tries] = []
 

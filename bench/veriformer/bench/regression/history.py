@@ -46,7 +46,7 @@ def extend(file: Path, regressions: Sequence[Regression], version: str) -> pd.Da
 
 
 def read(file: Path) -> pd.DataFrame:
-    """The history. Raises HistoryError."""
+    """Return the history. Raises HistoryError."""
     try:
         found = pd.read_parquet(file)
     except Exception as error:  # whatever the reader of Parquet raises
@@ -57,7 +57,7 @@ def read(file: Path) -> pd.DataFrame:
 
 
 def histories(history: pd.DataFrame, fingerprint: str) -> list[History]:
-    """The times of each workload on this machine, with where they settled on another level."""
+    """Return the times of each workload on this machine, with where they settled on another level."""
     here = history[history["fingerprint"] == fingerprint]
     found = []
     for (workload, clock), runs in here.groupby(["workload", "clock"], sort=False):

@@ -44,7 +44,7 @@ class Series:
     """Blocks that were not counted, since the device was throttled."""
 
     def judgement(self, floors: Floors) -> Judgement:
-        """The verdict, invalid where nothing can be compared."""
+        """Return the verdict, invalid where nothing can be compared."""
         if self.fault or len(self.blocks) < 2:
             reason = self.fault or f"{len(self.blocks)} pairs of processes were measured; at least 2 are needed"
             return Judgement(Change.INVALID, 1.0, (0.0, float("inf")), reason)
@@ -86,7 +86,7 @@ def _block(base: Arm, head: Arm, found: dict[str, Series], plan: Plan, tell: Tel
 
 @contextmanager
 def _pair(base: Arm, head: Arm, plan: Plan, number: int) -> Iterator[tuple[Process, Process]]:
-    """Both processes, which start at the same time, in the order base, head."""
+    """Yield both processes, which start at the same time, in the order base, head."""
     swapped = bool(number % 2)
     with ExitStack() as stack:
         sides = (head, base) if swapped else (base, head)

@@ -56,7 +56,7 @@ class History:
 
 
 def record(series: Series, base: str, head: str, plan: Plan, fingerprint: str) -> Regression:
-    """The record of a series."""
+    """Return the record of a series."""
     found = series.judgement(plan.floors)
     measured = found.change is not Change.INVALID
     turns = {"base": [list(b.base) for b in series.blocks], "head": [list(b.head) for b in series.blocks]}
@@ -116,7 +116,7 @@ def changes(found: Iterable[History]) -> list[str]:
 
 
 def markdown(found: Sequence[Regression]) -> str:
-    """A table for the comment on a pull request."""
+    """Return a table for the comment on a pull request."""
     rows = [
         f"| {SIGNS[one.verdict][0]} {one.verdict.value} | {one.workload} | {_ratio(one)} | {one.reason} |"
         for one in ranked(found)
@@ -132,7 +132,7 @@ def _ratio(one: Regression) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds in the unit that fits."""
+    """Return the seconds in the unit that fits."""
     scales = ((1, "s"), (1e-3, "ms"), (1e-6, "µs"))
     scale, unit = next(((s, u) for s, u in scales if seconds >= s), scales[-1])
     return f"{seconds / scale:.3g} {unit}"

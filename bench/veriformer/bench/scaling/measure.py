@@ -72,12 +72,12 @@ class Series:
 
     @property
     def middles(self) -> list[list[float]]:
-        """The median at each size, process by process."""
+        """Return the median at each size, process by process."""
         return [[median(times[value]) for value in self.values] for times in self.processes]
 
 
 def measure(target: str, sweeps: Sequence[Sweep], plan: Plan, tell: Callable[[str], object]) -> list[Series]:
-    """All series. A pilot process chooses the sizes; the others measure. Raises ArmError."""
+    """Return all series. A pilot process chooses the sizes; the others measure. Raises ArmError."""
     series = [Series(sweep) for sweep in sweeps]
     _each(target, series, plan, lambda process, one: _choose(process, one, tell))
     shuffle = random.Random(0).shuffle
@@ -170,7 +170,7 @@ def _is_wrong(process: Process, one: Series, value: int) -> bool:
 
 
 def too_fast(one: Series) -> tuple[int, float] | None:
-    """The first size whose quickest time is below what its FLOPs need at the ceiling, with how far below."""
+    """Return the first size whose quickest time is below what its FLOPs need at the ceiling, with how far below."""
     flops = one.sweep.costs(one.values).get(FLOPS, [])
     for i, (value, work) in enumerate(zip(one.values, flops, strict=False)):
         seconds = min(times[i] for times in one.middles)

@@ -31,7 +31,7 @@ def predicted_costs(family: Family, sizes: Sequence[Mapping[str, int]], *, backw
 
 
 def band(costs: Mapping[str, Sequence[float]], values: Sequence[int]) -> tuple[float, float]:
-    """The smallest and the largest elasticity that any of the costs has over these values.
+    """Return the smallest and the largest elasticity that any of the costs has over these values.
 
     Where work, traffic and steps grow differently, the one that governs the time depends on the machine.
     """
@@ -67,7 +67,7 @@ class Sweep:
 
     @property
     def family(self) -> Family:
-        """The family of calls."""
+        """Return the family of calls."""
         return family(self.operation, self.case)
 
     @property
@@ -77,7 +77,7 @@ class Sweep:
         return f"{self.operation} over {self.size}, {passes}"
 
     def sizes(self, value: int) -> dict[str, int]:
-        """All sizes of a call."""
+        """Return all sizes of a call."""
         fixed = {letter: _SMALL.get(letter, SIZES[letter]) for letter in self.family.letters.split()}
         return {**fixed, **dict.fromkeys(self.letters, value)}
 
@@ -129,5 +129,5 @@ SWEEPS: tuple[Sweep, ...] = (
 
 
 def chosen(patterns: Sequence[str]) -> list[Sweep]:
-    """The sweeps that a pattern names, an operation or a glob; all of them where there is none."""
+    """Return the sweeps that a pattern names, an operation or a glob; all of them where there is none."""
     return [s for s in SWEEPS if not patterns or any(s.operation == p or fnmatch.fnmatch(s.name, p) for p in patterns)]

@@ -39,7 +39,7 @@ class Arm:
 
 
 def arm(word: str, target: str | None, unpacked: Path) -> Arm:
-    """A checkout (a folder), a wheel, or a target. Raises ArmError.
+    """Return a checkout (a folder), a wheel, or a target. Raises ArmError.
 
     target: what to time in a folder or a wheel: a file relative to it, a module, an attribute; ``impl`` by default.
     """
@@ -100,7 +100,7 @@ class Process:
                     pipe.close()
 
     def ask(self, request: Mapping[str, Any], timeout: float = 60.0) -> dict[str, Any]:
-        """The answer to a request. Raises DiedError."""
+        """Return the answer to a request. Raises DiedError."""
         try:
             assert self._process.stdin is not None
             self._process.stdin.write(json.dumps(request) + "\n")

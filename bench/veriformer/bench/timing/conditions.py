@@ -8,23 +8,19 @@ import platform
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
 CLOCKS = ("wall", "cpu", "device", "device cold")
 
 
-class Clock(Protocol):
-    """Seconds of one turn: so many runs after each other."""
-
-    def __call__(self, run: Callable[[], Any], repeats: int, /) -> float:
-        """Seconds of one run, over some repeats."""
-        ...
+Clock = Callable[[Callable[[], Any], int], float]
+"""Gives the seconds of one run, over so many runs after each other."""
 
 
 def clock(name: str) -> Clock:
-    """The clock of that name.
+    """Return the clock of that name.
 
     wall and cpu: seconds of one run, wall time or this process' own processor time. device: of one run on a GPU, by
     events on its stream. device cold: the same, with the L2 cache flushed before each run.

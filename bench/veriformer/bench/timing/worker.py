@@ -121,7 +121,7 @@ class Worker:
         return {"seconds": min(self.measure(run, 1) for _ in range(2))}
 
     def turn(self, request: Request) -> Request:
-        """Seconds of one run, over some repeats."""
+        """Return the seconds of one run, over some repeats."""
         return {"seconds": self.measure(self.runs[request["workload"]], request["repeats"])}
 
     def check(self, request: Request) -> Request:
@@ -137,7 +137,7 @@ class Worker:
         return {"flops": conditions.product_rate(self.device, self.measure)}
 
     def copy(self, request: Request) -> Request:
-        """Seconds in which so many bytes are read and written, half of them each."""
+        """Return the seconds in which so many bytes are read and written, half of them each."""
         x = torch.zeros(max(1, request["bytes"] // 8), device=self.device)
         repeats = max(1, 2**22 // max(1, request["bytes"]))
         return {"seconds": min(self.measure(lambda: x + 1, repeats) for _ in range(7))}

@@ -72,7 +72,7 @@ class Workload:
         return found
 
     def prepare(self, operations: Sequence[Any], sizes: Mapping[str, int], device: str = "cpu") -> Prepared:
-        """The call of some operations at some sizes, with numbers that are drawn anew."""
+        """Return the call of some operations at some sizes, with numbers that are drawn anew."""
         with torch.device(device):
             call = self.family.call(*operations, {x: sizes[x] for x in self.family.letters.split()})
         run = _with_gradients(call) if self.backward else _without_gradients(call)
@@ -112,7 +112,7 @@ def _with_gradients(call: Call) -> Callable[[], Any]:
 
 
 def names(patterns: tuple[str, ...] = ()) -> list[str]:
-    """Every workload, or those that a pattern names: an operation, or a glob over names."""
+    """Return every workload, or those that a pattern names: an operation, or a glob over names."""
     known = [workload.name for workload in _operations()] + [TRAINING, DECODING]
     if not patterns:
         return known
@@ -120,7 +120,7 @@ def names(patterns: tuple[str, ...] = ()) -> list[str]:
 
 
 def build(name: str, target: Target, device: str = "cpu") -> Prepared:
-    """The workload of that name at its own sizes. Raises NotTimedError."""
+    """Return the workload of that name at its own sizes. Raises NotTimedError."""
     if name in (TRAINING, DECODING):
         return Prepared((_training if name == TRAINING else _decoding)(target, device))
     found = find({"workload": name})
@@ -129,7 +129,7 @@ def build(name: str, target: Target, device: str = "cpu") -> Prepared:
 
 
 def scaled(request: Mapping[str, Any], target: Target, device: str = "cpu") -> Prepared:
-    """A family of calls at the sizes that a request names. Raises NotTimedError."""
+    """Return a family of calls at the sizes that a request names. Raises NotTimedError."""
     found = find(request)
     assert found is not None
     return found.build(target, request["sizes"], device)
