@@ -11,11 +11,11 @@ from typing import Any
 import sympy
 
 from veriformer.bench import measuring, recovery, words
-from veriformer.bench.document import Claim, Count, Expression, Witness
+from veriformer.bench.document import Claim, Count, Witness, expression
 from veriformer.bench.measuring import Bench, NoGradient
 from veriformer.bench.metered_costs import NotCountable
 from veriformer.bench.operations.family import ALLOCATIONS, CALLS, EXTRA, FLOPS, KEPT, MOVED, PEAK, WAITS, Family
-from veriformer.bench.polynomials import Axis, Polynomial
+from veriformer.bench.polynomials import Axis, Polynomial, value_at
 from veriformer.bench.predicted_costs import adapt
 from veriformer.bench.recovery import Recovered, recover
 from veriformer.bench.targets import Target
@@ -115,7 +115,7 @@ class Assessment:
         beside = recovery.recomputation_allowed(found) if flops else [0] * len(found.counted)
         counted = [(*each, more) for each, more in zip(found.values(record.quantity), beside, strict=True)]
         for name, claim in rivals.items():
-            values = [(point, value, _at(claim, point) + more) for point, value, more in counted]
+            values = [(point, value, value_at(claim, point) + more) for point, value, more in counted]
             slack = _SLACK if record.quantity == KEPT else 0
             wrong[name] = [(point, value, said) for point, value, said in values if not 0 <= value - said <= slack]
             if not wrong[name] and measured is not None:
@@ -158,7 +158,7 @@ class Assessment:
         claim = next(iter(self._claims(quantity).values()))
         claimed = _terms(claim, tuple(point))
         value = dict(found.counted[-1][1]).get(quantity, 0)
-        said = _at(claim, point)
+        said = value_at(claim, point)
         times = f"{float(value / said):.3g} times the formula" if said else f"{value} where the formula has none"
         who = words.operators(_shares(quantity, found)) if quantity == FLOPS else ""
         by = f", in {who}" if who else ""
@@ -191,7 +191,7 @@ class Assessment:
         if held or record.quantity in self.family.costs.grows:
             return held or "of the degrees that the formula has"
         point = found.counted[-1][0]
-        value, claim = measured(point), _at(next(iter(self._claims(record.quantity).values())), point)
+        value, claim = measured(point), value_at(next(iter(self._claims(record.quantity).values())), point)
         if not value:
             return "none"
         if not claim:
@@ -251,7 +251,7 @@ class Assessment:
             fixed={"w": _WIDTH},
             grid={a.name: {"nodes": list(a.nodes), "beyond": a.beyond} for a in found.grid.axes},
             points=len(found.counted),
-            measured=None if measured is None else _expression(measured),
+            measured=None if measured is None else expression(measured.expression(symbol)),
             claim=claim,
             verdict=Verdict.COUNTED,
             modelled=sorted(bench.modelled) if quantity in (FLOPS, MOVED, EXTRA, PEAK) else [],
@@ -320,15 +320,6 @@ def _fraction(c: Any) -> Fraction:
 def _total_degree(cost: Any, axes: Iterable[Axis]) -> int:
     letters = sorted(cost.free_symbols & {symbol(axis.name) for axis in axes}, key=str)
     return int(sympy.Poly(cost, *letters).total_degree()) if letters else 0
-
-
-def _at(cost: Any, point: dict[str, int]) -> Any:
-    return cost.subs({symbol(name): value for name, value in point.items()})
-
-
-def _expression(measured: Polynomial) -> Expression:
-    shown = measured.expression(symbol)
-    return Expression(text=str(shown), latex=sympy.latex(shown))
 
 
 def _point(point: dict[str, int]) -> str:

@@ -13,9 +13,9 @@ from typing import Any
 
 import sympy
 
-from veriformer.bench.document import Claim, Count, Expression, Witness
+from veriformer.bench.document import Claim, Count, Witness, expression
 from veriformer.bench.metered_costs import Attention, NotCountable, Shape, count_flops, count_peak_bytes, modelled
-from veriformer.bench.polynomials import Axis, Grid, Point, Polynomial
+from veriformer.bench.polynomials import Axis, Grid, Point, Polynomial, value_at
 from veriformer.bench.recovery import Recovered, recover
 from veriformer.bench.targets import Target
 from veriformer.bench.verdicts import Verdict
@@ -104,13 +104,13 @@ class Series:
         witness.
         """
         claim = self._predicted()
-        wrong = [(point, value) for point, value in counted if _at(claim, point) != value]
+        wrong = [(point, value) for point, value in counted if value_at(claim, point) != value]
         if wrong:
             point, value = min(wrong, key=lambda pair: pair[1])
-            right = next((other for other, count in counted if _at(claim, other) == count), None)
+            right = next((other for other, count in counted if value_at(claim, other) == count), None)
             if right is not None and self._modelled(right) != self._modelled(point):
                 return {"verdict": Verdict.NOT_COUNTABLE, "reason": _SEVERAL_KERNELS}
-            witness = Witness(point=point, counted=value, claimed=_plain(_at(claim, point)))
+            witness = Witness(point=point, counted=value, claimed=_plain(value_at(claim, point)))
             return {"verdict": Verdict.REFUTED, "witness": witness, "reason": self._why(counted)}
         if measured is None:
             return {"verdict": Verdict.INCONCLUSIVE, "reason": _NOT_ONE_POLYNOMIAL}
@@ -119,7 +119,7 @@ class Series:
     def _why(self, counted: Counted) -> str | None:
         """Return the words for a causal call that costs as much as one without a mask."""
         full = self._in_letters(self.target.backend[1].flops(causal=False, backward=self.backward))
-        if self.case.is_causal and all(_at(full, point) == value for point, value in counted):
+        if self.case.is_causal and all(value_at(full, point) == value for point, value in counted):
             return "the pairs that the causal mask hides are computed too"
         return None
 
@@ -169,17 +169,8 @@ def _nodes(grid: Grid) -> dict[str, dict[str, Any]]:
     return {axis.name: {"nodes": list(axis.nodes), "beyond": axis.beyond} for axis in grid.axes}
 
 
-def expression(formula: sympy.Expr) -> Expression:
-    """Return a SymPy expression as text and LaTeX."""
-    return Expression(text=str(formula), latex=sympy.latex(formula))
-
-
 def _number_or_letter(value: int | str) -> Any:
     return symbol(value) if isinstance(value, str) else value
-
-
-def _at(formula: sympy.Expr, point: Point) -> sympy.Expr:
-    return formula.subs({symbol(name): value for name, value in point.items()})
 
 
 def _degree(formula: sympy.Expr) -> int:

@@ -17,12 +17,15 @@ from enum import Enum
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 from veriformer.bench.regression.record import History, Regression
 from veriformer.bench.scaling.record import Scaling
 from veriformer.bench.verdicts import Verdict
 from veriformer.spec import suite
+
+if TYPE_CHECKING:
+    import sympy
 
 SCHEMA_NAME = "veriformer/benchmarks/1"
 
@@ -33,6 +36,13 @@ class Expression:
 
     text: str
     latex: str
+
+
+def expression(formula: sympy.Expr) -> Expression:
+    """Return a SymPy expression as text and LaTeX."""
+    import sympy  # which takes long, and who reads what was measured needs none of it
+
+    return Expression(text=str(formula), latex=sympy.latex(formula))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -97,6 +97,13 @@ class Polynomial:
         return sympy.factor(sympy.Add(*terms))
 
 
+def value_at(formula: sympy.Expr, point: Point) -> sympy.Expr:
+    """Return the value of a SymPy expression in the symbols of the costs at a point."""
+    from veriformer.spec.costs import symbol
+
+    return formula.subs({symbol(name): value for name, value in point.items()})
+
+
 def _monomial(names: Sequence[str], exponents: Sequence[int], point: Point) -> int:
     return reduce(lambda product, pair: product * int(point[pair[0]]) ** pair[1], zip(names, exponents, strict=True), 1)
 

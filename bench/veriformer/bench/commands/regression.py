@@ -81,13 +81,9 @@ def regression(
     from veriformer.bench.regression import command, measure
     from veriformer.bench.regression.history import HistoryError
     from veriformer.bench.statistics import Floors
-    from veriformer.bench.timing import workloads
     from veriformer.bench.timing.arms import ArmError
 
-    names = workloads.names(only)
-    if not names:
-        refuse(f"--only: nothing is named so; one of {', '.join(workloads.names())}")
-    check_device(device)
+    names = _workloads(only, device)
     plan = measure.Plan(blocks, device=device, clock=clock, floors=Floors(relative, absolute))
     try:
         found, interrupted = command.compare(base, head, target, names, plan)
@@ -165,13 +161,9 @@ def aa(
     # These import PyTorch, which takes longer than all that is checked before.
     from veriformer.bench.regression import command, measure
     from veriformer.bench.regression.gate import Effort
-    from veriformer.bench.timing import workloads
     from veriformer.bench.timing.arms import ArmError
 
-    names = workloads.names(only)
-    if not names:
-        refuse(f"--only: nothing is named so; one of {', '.join(workloads.names())}")
-    check_device(device)
+    names = _workloads(only, device)
     effort = Effort(tries, planted, 60 * minutes)
     try:
         found = command.try_gate(target, names, effort, simulations, measure.Plan(device=device, clock=clock))
@@ -180,3 +172,14 @@ def aa(
     write(found, json_file)
     assert found.gate is not None
     raise SystemExit(int(any(one.interval[0] > 0.01 for one in found.gate.false_alarms)))
+
+
+def _workloads(only: tuple[str, ...], device: str) -> list[str]:
+    """Return the names of the chosen workloads; refuse where there are none, and a device that is not there."""
+    from veriformer.bench.timing import workloads
+
+    names = workloads.names(only)
+    if not names:
+        refuse(f"--only: nothing is named so; one of {', '.join(workloads.names())}")
+    check_device(device)
+    return names
