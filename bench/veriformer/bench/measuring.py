@@ -45,7 +45,7 @@ class Bench:
     _known: dict[tuple[tuple[str, int], ...], dict[str, int]] = field(default_factory=dict)
 
     def count(self, sizes: Mapping[str, int]) -> dict[str, int]:
-        """All quantities of one call. Raises NotCountable, with what the call raised, where it cannot be made."""
+        """Count all quantities of one call. Raises NotCountable, with what the call raised, where it cannot be made."""
         key = tuple(sizes.items())
         if key not in self._known:
             self._known[key] = self._on_its_tensors(sizes)

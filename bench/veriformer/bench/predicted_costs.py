@@ -54,7 +54,6 @@ IN_BLOCKS = Costs(
 
 
 IN_BLOCKS_WORD, AS_PRINTED_WORD = "in blocks", "as printed"
-VARIANTS = (AS_PRINTED_WORD, IN_BLOCKS_WORD)
 
 
 def adapt(variant: str | None, known: Predicted) -> Predicted:

@@ -84,7 +84,7 @@ class Show(Progress):
         return counts
 
     def summarise(self, counts: Sequence[Count]) -> None:
-        """The table on a terminal, and the sums."""
+        """Print the table on a terminal, and the sums."""
         if self._out.is_terminal:
             self._out.print(table(counts))
         self._out.print(", ".join(tally(counts, Verdict)) or "nothing counted", markup=False)

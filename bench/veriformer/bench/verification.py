@@ -80,7 +80,7 @@ def measure(target: str, profile: str, jobs: int, only: Sequence[str] = ()) -> P
 
 
 def show(profile: Profile, out: Console) -> None:
-    """The operations by what they took, and the share of the time that went to examples."""
+    """Print the operations by what they took, and the share of the time that went to examples."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("operation")
     for column in ("rows", "examples", "seconds", "ms per example"):

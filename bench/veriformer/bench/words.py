@@ -87,7 +87,7 @@ def _of_window(quantity: str, has: set[str]) -> str:
 
 
 def ratio(measured: Fraction, predicted: Fraction) -> str:
-    """By how much one number exceeds another, such as ``1.5 times``."""
+    """Return by how much one number exceeds another, such as ``1.5 times``."""
     return f"{float(measured / predicted):.3g} times"
 
 

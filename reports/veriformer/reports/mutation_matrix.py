@@ -86,21 +86,6 @@ class Kills:
         return [cell for cell in self.cells if cell["status"] == "harness-error"]
 
     @property
-    def not_expressible(self) -> list[Mapping[str, Any]]:
-        """Public bugs that no mutant repeats, each with the reason."""
-        return list(self.document["not_expressible"])
-
-    @property
-    def variants(self) -> int:
-        """Return the number of correct variants that were run."""
-        return len(self.document["variants"])
-
-    @property
-    def sabotages(self) -> int:
-        """Return the number of adapters that compute nothing."""
-        return len(self.document["sabotages"])
-
-    @property
     def median_examples(self) -> int | None:
         """Return the median number of examples to the first kill."""
         killers = [mutant["first_killer"] for mutant in self.mutants if mutant["first_killer"]]
@@ -115,12 +100,13 @@ class Kills:
     def sentence(self) -> str:
         """Return the matrix in one sentence."""
         dead = len(self.mutants) - len(self.survivors)
+        variants, empty = (len(self.document[name]) for name in ("variants", "sabotages"))
         speed = f", the median after {self.median_examples} examples" if self.median_examples is not None else ""
         broke = f"; the suite itself broke in {number(len(self.errors), 'cell')}" if self.errors else ""
         return (
             f"{dead} of {number(len(self.mutants), 'mutant')} killed{speed}; "
-            f"{number(len(self.false_alarms), 'false alarm')} over {number(self.variants, 'correct variant')}; "
-            f"{number(len(self.escapes), 'escape')} of {number(self.sabotages, 'empty adapter')}{broke}."
+            f"{number(len(self.false_alarms), 'false alarm')} over {number(variants, 'correct variant')}; "
+            f"{number(len(self.escapes), 'escape')} of {number(empty, 'empty adapter')}{broke}."
         )
 
     @property

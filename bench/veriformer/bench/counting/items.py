@@ -31,13 +31,13 @@ class Item:
 
     @classmethod
     def read(cls, text: str) -> Item:
-        """From its text."""
+        """Return the item of a text."""
         operation, _, places = text.rpartition(" ")
         return cls(operation, tuple(map(int, places.split(","))))
 
 
 def items(given: Sequence[Target], only: Sequence[str], *, whole: bool) -> list[Item]:
-    """Everything to count, what takes longest first. whole: all operations, and not attention as claimed alone."""
+    """Return all items, what takes longest first. whole: all operations, and not attention as claimed alone."""
     claimed = [Item(CLAIMED, (place,)) for place, target in enumerate(given) if target.attention and target.costs]
     places = {id(target): place for place, target in enumerate(given)}
     rest = [

@@ -25,7 +25,6 @@ FLOPS, MOVED, PEAK, EXTRA, KEPT, CALLS, ALLOCATIONS, WAITS = (
     "waits of the host",
 )
 FORWARD, RECOMPUTED, BETWEEN = "FLOPs before any gradient", "FLOPs computed again", "bytes kept between the passes"
-QUANTITIES = (FLOPS, MOVED, PEAK, EXTRA, KEPT, CALLS, ALLOCATIONS, WAITS)
 
 
 Operation = Callable[..., Any]

@@ -86,7 +86,7 @@ def compare(base: str, head: str, target: str | None, workloads: Sequence[str], 
 
 
 def write(found: Benchmarks, markdown: Path | None, stored: Path | None) -> None:
-    """The table for a pull request, and the head's times as pytest-benchmark stores them."""
+    """Write the table for a pull request, and the head's times as pytest-benchmark stores them."""
     if markdown is not None:
         markdown.write_text(as_markdown(found.regressions), encoding="utf-8")
     if stored is not None:
