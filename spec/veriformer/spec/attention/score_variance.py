@@ -219,10 +219,6 @@ def _own_key_gets_sharper() -> Evidence:
     )
 
 
-def _sample(rng: np.random.Generator) -> dict[str, Any]:
-    return {"d_k": int(rng.integers(1, 9)), "sigma": float(rng.uniform(0.1, 3)), "tau": float(rng.uniform(0.1, 3))}
-
-
 EQUATIONS = (
     Equation(
         slug="score-variance",
@@ -240,7 +236,11 @@ EQUATIONS = (
             Assumption("the entries have finite deviations", lambda a: a["sigma"] >= 0 and a["tau"] >= 0),
             Assumption("their means are zero", lambda a: a.get("mu", 0) == a.get("nu", 0) == 0),
         ),
-        sample=_sample,
+        sample=lambda rng: {
+            "d_k": int(rng.integers(1, 9)),
+            "sigma": float(rng.uniform(0.1, 3)),
+            "tau": float(rng.uniform(0.1, 3)),
+        },
         formula=score_variance,
         steps=(_general, _zero_mean, _scaled, _any_width, _formula),
         errata=(

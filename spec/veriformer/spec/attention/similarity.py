@@ -221,10 +221,6 @@ def _sample(rng: np.random.Generator) -> dict[str, Any]:
     return {"q": rng.normal(size=(2, d)), "k": rng.normal(size=(n, d)), "v": rng.normal(size=(n, 3))}
 
 
-def _sample_weights(rng: np.random.Generator) -> dict[str, Any]:
-    return {"z": rng.normal(size=(2, int(rng.integers(1, 6))))}
-
-
 def _sample_values(rng: np.random.Generator) -> dict[str, Any]:
     n = int(rng.integers(1, 5))
     return {"weights": rng.dirichlet(np.ones(n), size=2), "v": rng.normal(size=(n, 3))}
@@ -260,7 +256,7 @@ EQUATIONS = (
             Symbol(r"\alpha_i", r"(0, 1]", "the weight of key i"),
         ),
         assumptions=(Assumption("every score is a real number", lambda a: bool(np.isfinite(a["z"]).all())),),
-        sample=_sample_weights,
+        sample=lambda rng: {"z": rng.normal(size=(2, int(rng.integers(1, 6))))},
         formula=softmax,
         vjp=softmax_vjp,
         steps=(_sums_to_one, any_length, _equal_scores, _moved_keys, _query_gradient, _printed),

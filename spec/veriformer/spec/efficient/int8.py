@@ -141,10 +141,6 @@ def _worked_cache() -> Identities:
     yield symbolic_sum(full, index("l"), 12), sp.Integer(75_497_472)
 
 
-def _sample(rng: np.random.Generator) -> dict[str, Any]:
-    return {"x": rng.normal(size=tuple(rng.integers(1, 6, size=3))) * 10.0 ** rng.integers(-3, 4)}
-
-
 EQUATIONS = (
     Equation(
         slug="int8-cache",
@@ -166,7 +162,7 @@ EQUATIONS = (
             Assumption("the rows are numbers", lambda a: bool(np.isfinite(a["x"]).all())),
             Assumption("the rows are not empty", lambda a: a["x"].shape[-1] > 0),
         ),
-        sample=_sample,
+        sample=lambda rng: {"x": rng.normal(size=tuple(rng.integers(1, 6, size=3))) * 10.0 ** rng.integers(-3, 4)},
         formula=int8_round_trip,
         steps=(_half_a_step, _range, _score, _weights, _worked, _memory, _worked_cache),
         costs={"bytes of the cache": int8_cache_bytes, "bytes of the cache, unquantised": costs.kv_cache_bytes},

@@ -195,10 +195,6 @@ def _mean() -> Identities:
     yield sp.exp(-symbolic_sum(sp.log(b), t, n) / n), 1 / b
 
 
-def _sample(rng: np.random.Generator) -> dict[str, Any]:
-    return {"beam_width": int(rng.integers(1, 5)), "max_length": int(rng.integers(2, 6)), "start": [1]}
-
-
 EQUATIONS = (
     Equation(
         slug="beam-search",
@@ -215,7 +211,7 @@ EQUATIONS = (
             Assumption("the beam is not empty", lambda a: a["beam_width"] >= 1),
             Assumption("there is room for a token", lambda a: a["max_length"] > len(a["start"])),
         ),
-        sample=_sample,
+        sample=lambda rng: {"beam_width": int(rng.integers(1, 5)), "max_length": int(rng.integers(2, 6)), "start": [1]},
         steps=(
             _width_one,
             _exhaustive,

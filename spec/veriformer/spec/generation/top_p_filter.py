@@ -133,10 +133,6 @@ def _reaches_not_stays_below() -> Evidence:
     )
 
 
-def _sample(rng: np.random.Generator) -> dict[str, Any]:
-    return {"logits": rng.normal(size=(2, int(rng.integers(1, 7)))), "p": float(rng.uniform(0, 1))}
-
-
 EQUATIONS = (
     Equation(
         slug="top-p",
@@ -153,7 +149,7 @@ EQUATIONS = (
             Assumption("the threshold is a probability", lambda a: 0 <= a["p"] <= 1),
             Assumption("every logit is a real number", lambda a: bool(np.isfinite(a["logits"]).all())),
         ),
-        sample=_sample,
+        sample=lambda rng: {"logits": rng.normal(size=(2, int(rng.integers(1, 7)))), "p": float(rng.uniform(0, 1))},
         steps=(_smallest, _reaches, _most_probable, _mass_before, _mass_left_out),
         costs=TOP_P,
         errata=(_reaches_not_stays_below,),

@@ -6,9 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise, product
 from operator import itemgetter
-from typing import Any
-
-import numpy as np
 
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
@@ -183,10 +180,6 @@ def _bytes_not_characters() -> Evidence:
     return Evidence('pairs that can be merged within "é", one character', len(text) - 1, len(bpe_train([text], 5)))
 
 
-def _sample(rng: np.random.Generator) -> dict[str, Any]:
-    return {"texts": ["".join(rng.choice(list("abc"), size=int(rng.integers(1, 9))))], "num_merges": 3}
-
-
 EQUATIONS = (
     Equation(
         slug="byte-pair-encoding",
@@ -207,7 +200,7 @@ EQUATIONS = (
             Assumption("there is a text", lambda a: len(a["texts"]) > 0),
             Assumption("the number of merges is not negative", lambda a: a["num_merges"] >= 0),
         ),
-        sample=_sample,
+        sample=lambda rng: {"texts": ["".join(rng.choice(list("abc"), size=int(rng.integers(1, 9))))], "num_merges": 3},
         steps=(
             _lossless,
             _shorter,

@@ -150,10 +150,6 @@ def _any_length() -> Identities:
         yield computed(activate, xp, z, name).then(entry(i, c)), sigma(vector("z")[i, c])
 
 
-def _sample(rng: np.random.Generator) -> dict[str, Any]:
-    return {"z": rng.normal(size=(2, 3)) * 3, "activation": str(rng.choice(list(ACTIVATIONS)))}
-
-
 EQUATIONS = (
     Equation(
         slug="activation",
@@ -169,7 +165,7 @@ EQUATIONS = (
             Assumption("the activation is one of relu, sigmoid, tanh, gelu", lambda a: a["activation"] in ACTIVATIONS),
             Assumption("the pre-activations are numbers", lambda a: bool(np.isfinite(a["z"]).all())),
         ),
-        sample=_sample,
+        sample=lambda rng: {"z": rng.normal(size=(2, 3)) * 3, "activation": str(rng.choice(list(ACTIVATIONS)))},
         formula=activate,
         vjp=activate_vjp,
         steps=(_derivatives, _sigmoid_is_tanh, _largest_slope, _any_length, _any_vjp),

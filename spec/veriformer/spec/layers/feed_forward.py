@@ -94,10 +94,6 @@ def sample(rng: np.random.Generator, activation: str | None = None) -> dict[str,
     return {**{name: rng.normal(size=shape) for name, shape in shapes.items()}, "activation": chosen}
 
 
-def _sample_gelu(rng: np.random.Generator) -> dict[str, Any]:
-    return sample(rng, "gelu")
-
-
 @step(scope=Scope.ENUMERATED, detail="2 tokens, (d, d_ffn, d_out) of (1, 2, 1)")
 def _position_wise() -> Identities:
     """A token's output depends on that token alone, and is the same at every position: tokens in another order give the
@@ -227,7 +223,7 @@ EQUATIONS = (
         ),
         symbols=SYMBOLS,
         assumptions=SHAPES,
-        sample=_sample_gelu,
+        sample=lambda rng: sample(rng, "gelu"),
         formula=feed_forward,
         vjp=feed_forward_vjp,
         steps=(_any_length, _position_wise, _key_values, _identity, _any_vjp),

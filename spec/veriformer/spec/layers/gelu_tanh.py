@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, step
 from veriformer.spec.layers.costs_layers import elementwise
@@ -82,10 +80,6 @@ def _largest_error() -> Identities:
         yield rounds_to(sp.Float(largest), error)
 
 
-def _sample_tanh(rng: np.random.Generator) -> dict[str, Any]:
-    return {**sample(rng), "approximate": "tanh"}
-
-
 EQUATIONS = (
     Equation(
         slug="gelu-tanh",
@@ -99,7 +93,7 @@ EQUATIONS = (
             FINITE,
             Assumption("the form with tanh is asked for", lambda a: a["approximate"] == "tanh"),
         ),
-        sample=_sample_tanh,
+        sample=lambda rng: {**sample(rng), "approximate": "tanh"},
         formula=gelu,
         vjp=gelu_vjp,
         steps=(_formula, _series, _even, _largest_error, _as_sigmoid, _any_vjp),

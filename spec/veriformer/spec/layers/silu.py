@@ -104,10 +104,6 @@ def _any_length() -> Identities:
 _any_vjp = vjp_step(lambda: pullbacks(silu, silu_vjp, {"x": "n"}))
 
 
-def _sample(rng: np.random.Generator) -> dict[str, Any]:
-    return {"x": rng.normal(size=(2, 3)) * 3}
-
-
 EQUATIONS = (
     Equation(
         slug="silu",
@@ -120,7 +116,7 @@ EQUATIONS = (
             Symbol(r"\sigma", r"\mathbb{R} \to (0, 1)", "the sigmoid"),
         ),
         assumptions=(Assumption("the pre-activations are numbers", lambda a: bool(np.isfinite(a["x"]).all())),),
-        sample=_sample,
+        sample=lambda rng: {"x": rng.normal(size=(2, 3)) * 3},
         formula=silu,
         vjp=silu_vjp,
         steps=(_derivative, _symmetry, _sharpened, _minimum, _formula, _any_length, _any_vjp),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
@@ -147,10 +145,6 @@ def _cautious_start() -> Evidence:
     )
 
 
-def _sample(rng: np.random.Generator) -> dict[str, Any]:
-    return {"t": int(rng.integers(1, 20)), "lr": float(rng.uniform(0, 1)), "betas": (0.9, 0.999)}
-
-
 EQUATIONS = (
     Equation(
         slug="adam-step-size",
@@ -169,7 +163,7 @@ EQUATIONS = (
             ),
             Assumption("there is a step", lambda a: a["t"] >= 1),
         ),
-        sample=_sample,
+        sample=lambda rng: {"t": int(rng.integers(1, 20)), "lr": float(rng.uniform(0, 1)), "betas": (0.9, 0.999)},
         formula=adam_step_bound,
         steps=(
             _cauchy_schwarz,

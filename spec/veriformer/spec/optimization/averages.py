@@ -168,10 +168,6 @@ def _correction_factor() -> Evidence:
     )
 
 
-def _sample(rng: np.random.Generator) -> dict[str, Any]:
-    return {"values": rng.normal(size=(int(rng.integers(1, 6)), 3)), "beta": float(rng.uniform(0, 0.99))}
-
-
 EQUATIONS = (
     Equation(
         slug="exponential-average",
@@ -189,7 +185,10 @@ EQUATIONS = (
             Assumption("β is at least 0 and below 1", lambda a: 0 <= a["beta"] < 1),
             Assumption("there is at least one value", lambda a: a["values"].shape[0] > 0),
         ),
-        sample=_sample,
+        sample=lambda rng: {
+            "values": rng.normal(size=(int(rng.integers(1, 6)), 3)),
+            "beta": float(rng.uniform(0, 0.99)),
+        },
         formula=corrected_average,
         steps=(_closed_form, _shares, _weights_sum, _bias, _drift, _noise, _samples, _memory, _formula),
         costs=optimizer_costs("exponential_average"),

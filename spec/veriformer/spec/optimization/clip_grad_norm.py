@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from veriformer.spec import costs
 from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.exact_inputs import exactly_equal
@@ -129,10 +127,6 @@ def _any_length() -> Identities:
     yield clipped, sp.Min(1, c / sp.sqrt(_squared_norm(g))) * g[i]
 
 
-def _sample(rng: np.random.Generator) -> dict[str, Any]:
-    return {"grads": [rng.normal(size=(2, 3)), rng.normal(size=4)], "max_norm": float(rng.uniform(0.1, 6))}
-
-
 EQUATIONS = (
     Equation(
         slug="clipping",
@@ -148,7 +142,10 @@ EQUATIONS = (
             Assumption("the gradient is not zero", lambda a: any(bool(g.any()) for g in a["grads"])),
             Assumption("the largest norm is not negative", lambda a: a["max_norm"] >= 0),
         ),
-        sample=_sample,
+        sample=lambda rng: {
+            "grads": [rng.normal(size=(2, 3)), rng.normal(size=4)],
+            "max_norm": float(rng.uniform(0.1, 6)),
+        },
         formula=clip_grad_norm,
         steps=(
             _norm_afterwards,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
@@ -53,10 +51,6 @@ def _numbers() -> Identities:
         yield from entrywise(result.then(lambda pair: pair[0]), after)
 
 
-def _sample(rng: np.random.Generator) -> dict[str, Any]:
-    return {"norm": float(rng.uniform(0.1, 10)), "max_norm": 5.0}
-
-
 EQUATIONS = (
     Equation(
         slug="clipping-example",
@@ -71,7 +65,7 @@ EQUATIONS = (
         ),
         symbols=(Symbol(r"\mathbf{g}", r"\mathbb{R}^n", "all gradients together", r"of norm 50"),),
         assumptions=(Assumption("the norm is positive", lambda a: a["norm"] > 0),),
-        sample=_sample,
+        sample=lambda rng: {"norm": float(rng.uniform(0.1, 10)), "max_norm": 5.0},
         formula=scaling_factor,
         steps=(_factor, _whole_vector, _numbers),
     ),

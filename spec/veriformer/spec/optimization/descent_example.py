@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
@@ -87,10 +85,6 @@ def _tenth_iteration() -> Evidence:
     )
 
 
-def _sample(rng: np.random.Generator) -> dict[str, Any]:
-    return {"x": float(rng.normal()), "lr": float(rng.uniform(0, 1)), "steps": int(rng.integers(0, 12))}
-
-
 EQUATIONS = (
     Equation(
         slug="descent-example",
@@ -103,7 +97,11 @@ EQUATIONS = (
             Symbol(r"\alpha", r"\mathbb{R}_{\ge 0}", "learning rate", "0.1 in the example"),
         ),
         assumptions=(Assumption("the learning rate is not negative", lambda a: a["lr"] >= 0),),
-        sample=_sample,
+        sample=lambda rng: {
+            "x": float(rng.normal()),
+            "lr": float(rng.uniform(0, 1)),
+            "steps": int(rng.integers(0, 12)),
+        },
         formula=descend_parabola,
         steps=(_derivative, _closed_form, _smaller_steps, _printed),
         errata=(_tenth_iteration,),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.layers.norm_algebra import average, over_features, variance, x_hat, x_of
@@ -142,10 +140,6 @@ def _ten_parameters() -> Evidence:
     return Evidence("blocks that ten parameters are of", 6, -(-10 // per_block))
 
 
-def _sample(rng: np.random.Generator) -> dict[str, Any]:
-    return {"x": rng.normal(size=(2, int(rng.integers(2, 6)))), "eps": 1e-5}
-
-
 EQUATIONS = (
     Equation(
         slug="gradient-norms",
@@ -161,7 +155,7 @@ EQUATIONS = (
             Assumption("ε is positive", lambda a: a["eps"] > 0),
             Assumption("scale and shift of the norm are still 1 and 0", lambda a: True),
         ),
-        sample=_sample,
+        sample=lambda rng: {"x": rng.normal(size=(2, int(rng.integers(2, 6)))), "eps": 1e-5},
         formula=normalised_energy,
         vjp=normalised_energy_vjp,
         steps=(_almost_constant, _gradient, _norm, _last_norm, _printed, _any_length, _any_vjp),

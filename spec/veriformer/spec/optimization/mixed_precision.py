@@ -126,10 +126,6 @@ def _adam_in_half() -> Identities:
     yield holds(_half(_half(1e-4) ** 2) == 0)
 
 
-def _sample(rng: np.random.Generator) -> dict[str, Any]:
-    return {"scaled": [rng.normal(size=(2, 3)), rng.normal(size=4)], "scale": float(2.0 ** rng.integers(0, 16))}
-
-
 EQUATIONS = (
     Equation(
         slug="mixed-precision",
@@ -143,7 +139,10 @@ EQUATIONS = (
             Symbol("u", r"\mathbb{R}_{> 0}", r"unit roundoff: $2^{-11}$ for fp16, $2^{-24}$ for fp32"),
         ),
         assumptions=(Assumption("the scale is not zero", lambda a: a["scale"] != 0),),
-        sample=_sample,
+        sample=lambda rng: {
+            "scaled": [rng.normal(size=(2, 3)), rng.normal(size=4)],
+            "scale": float(2.0 ** rng.integers(0, 16)),
+        },
         formula=unscale,
         steps=(
             _scaled_back,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.equation import Assumption, Equation, Identities, Source, Symbol, step
 from veriformer.spec.optimization.costs_optimizers import schedule_costs
@@ -87,10 +85,6 @@ def _any_length() -> Identities:
     yield 1 / (t + rest) - (t + rest) ** 2 / t**3, -rest * (3 * t**2 + 3 * t * rest + rest**2) / (t**3 * (t + rest))
 
 
-def _sample(rng: np.random.Generator) -> dict[str, Any]:
-    return {name: int(rng.integers(1, 20)) for name in ("step", "d_model", "warmup_steps")}
-
-
 EQUATIONS = (
     Equation(
         slug="noam",
@@ -107,7 +101,7 @@ EQUATIONS = (
             Assumption("steps count from 1", lambda a: a["step"] >= 1),
             Assumption("there is at least one step of warmup", lambda a: a["warmup_steps"] >= 1),
         ),
-        sample=_sample,
+        sample=lambda rng: {name: int(rng.integers(1, 20)) for name in ("step", "d_model", "warmup_steps")},
         formula=noam,
         steps=(_rises, _falls, _combined, _joint, _any_length),
         costs=schedule_costs(5),

@@ -84,10 +84,6 @@ def _validated_on_training_data() -> Evidence:
     return Evidence("of the 32 sequences evaluated: those that the loop trained on", 0, seen)
 
 
-def _sample(rng: np.random.Generator) -> dict[str, Any]:
-    return {"losses": rng.uniform(0, 10, size=int(rng.integers(1, 6)))}
-
-
 EQUATIONS = (
     Equation(
         slug="training-loss",
@@ -100,7 +96,7 @@ EQUATIONS = (
             Symbol("n", r"\mathbb{N}", "the number of sequences in a batch", "16 in the example"),
         ),
         assumptions=(Assumption("there is a batch", lambda a: len(a["losses"]) > 0),),
-        sample=_sample,
+        sample=lambda rng: {"losses": rng.uniform(0, 10, size=int(rng.integers(1, 6)))},
         formula=epoch_loss,
         steps=(_mean_of_means, _any_number, _divided_by_sequences, _printed),
         costs=costs.lazily("cross_entropy"),

@@ -125,10 +125,6 @@ def _sample_heads(rng: np.random.Generator) -> dict[str, Any]:
     return {"num_heads": int(rng.integers(1, 20))}
 
 
-def _sample(rng: np.random.Generator) -> dict[str, Any]:
-    return {**_sample_heads(rng), "n_q": int(rng.integers(1, 6)), "n_k": int(rng.integers(1, 6))}
-
-
 _HEADS = Assumption("there is at least one head", lambda a: a["num_heads"] >= 1)
 _SLOPE = Symbol("m_h", r"(0, 1)", "the slope of head h")
 
@@ -160,7 +156,7 @@ EQUATIONS = (
             Symbol("s", r"\mathbb{R}^n", "its scores without the bias"),
         ),
         assumptions=(_HEADS, Assumption("there are queries and keys", lambda a: a["n_q"] > 0 and a["n_k"] > 0)),
-        sample=_sample,
+        sample=lambda rng: {**_sample_heads(rng), "n_q": int(rng.integers(1, 6)), "n_k": int(rng.integers(1, 6))},
         formula=alibi_bias,
         steps=(_bias, _row_shift, _decay),
         costs=position_costs("alibi"),

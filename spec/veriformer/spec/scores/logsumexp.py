@@ -110,10 +110,6 @@ def _any_length() -> Identities:
     yield computed(logsumexp, xp, xp.array("z", dimension("n"))).then(entry()), _lse()
 
 
-def _sample(rng: np.random.Generator) -> dict[str, Any]:
-    return {"z": rng.normal(size=(2, int(rng.integers(1, 6)))) * 100}
-
-
 EQUATIONS = (
     Equation(
         slug="logsumexp",
@@ -129,7 +125,7 @@ EQUATIONS = (
             Assumption("there is at least one score", lambda a: a["z"].shape[-1] > 0),
             Assumption("every score is a real number", lambda a: bool(np.isfinite(a["z"]).all())),
         ),
-        sample=_sample,
+        sample=lambda rng: {"z": rng.normal(size=(2, int(rng.integers(1, 6)))) * 100},
         formula=logsumexp,
         vjp=logsumexp_vjp,
         steps=(
