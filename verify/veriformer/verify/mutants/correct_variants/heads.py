@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -17,19 +17,37 @@ from veriformer.verify.mutants.records import Variant, variant
 from veriformer.verify.targets.argument_validation import RawOp
 
 
-def _blank(x: Tensor, context: Tensor | None, attention_mask: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-    """Tokens and context without padding, widened, and which of the context is real [B, n_k]."""
-    X, C = widen(x), widen(x if context is None else context)
-    real = torch.ones(C.shape[:2], dtype=torch.bool) if attention_mask is None else attention_mask.bool()
-    if context is None:
-        X = X.masked_fill(~real[..., None] & ~X.isfinite(), 0)
-    return X, C.masked_fill(~real[..., None], 0), real
+def _from_weights(compute: Callable[..., Tensor]) -> RawOp:
+    """Return multi-head attention by ``compute(X, C, see, weights, H, groups)``.
 
+    X [B, n_q, d] and C [B, n_k, d_c] are tokens and context without padding, widened, as the four weights are; see
+    [B, n_q, n_k] is who sees whom.
+    """
 
-def _seen(real: Tensor, n_q: int, is_causal: bool) -> Tensor:
-    n_k = real.shape[1]
-    order = torch.ones(n_q, n_k, dtype=torch.bool)
-    return real[:, None, :] & (order.tril(n_k - n_q) if is_causal else order)
+    def multi_head_attention(
+        x: Tensor,
+        w_q: Tensor,
+        w_k: Tensor,
+        w_v: Tensor,
+        w_o: Tensor,
+        *,
+        num_heads: int,
+        num_kv_heads: int | None,
+        context: Tensor | None,
+        attention_mask: Tensor | None,
+        is_causal: bool,
+    ) -> Tensor:
+        X, C = widen(x), widen(x if context is None else context)
+        real = torch.ones(C.shape[:2], dtype=torch.bool) if attention_mask is None else attention_mask.bool()
+        if context is None:
+            X = X.masked_fill(~real[..., None] & ~X.isfinite(), 0)
+        n_q, n_k, H = X.shape[1], C.shape[1], int(num_heads)
+        order = torch.ones(n_q, n_k, dtype=torch.bool)
+        see = real[:, None, :] & (order.tril(n_k - n_q) if is_causal else order)
+        weights, groups = [widen(w) for w in (w_q, w_k, w_v, w_o)], H if num_kv_heads is None else int(num_kv_heads)
+        return compute(X, C.masked_fill(~real[..., None], 0), see, weights, H, groups).to(x.dtype)
+
+    return multi_head_attention
 
 
 def _softmax(s: Tensor, see: Tensor) -> Tensor:
@@ -39,62 +57,31 @@ def _softmax(s: Tensor, see: Tensor) -> Tensor:
     return e / torch.where(total == 0, 1, total)
 
 
-def _head_by_head(
-    x: Tensor,
-    w_q: Tensor,
-    w_k: Tensor,
-    w_v: Tensor,
-    w_o: Tensor,
-    *,
-    num_heads: int,
-    num_kv_heads: int | None,
-    context: Tensor | None,
-    attention_mask: Tensor | None,
-    is_causal: bool,
-) -> Tensor:
+@_from_weights
+def _head_by_head(X: Tensor, C: Tensor, see: Tensor, weights: Sequence[Tensor], H: int, groups: int) -> Tensor:
     """Σ_h head_h W_o^h, with each head's weights cut out."""
-    X, C, real = _blank(x, context, attention_mask)
-    see, H = _seen(real, x.shape[1], is_causal), int(num_heads)
-    groups = H if num_kv_heads is None else int(num_kv_heads)
-    out = torch.zeros(*x.shape[:2], w_o.shape[1], dtype=X.dtype)
-    cut = [widen(w).chunk(n, d) for w, n, d in ((w_q, H, 1), (w_k, groups, 1), (w_v, groups, 1), (w_o, H, 0))]
+    out = torch.zeros(*X.shape[:2], weights[3].shape[1], dtype=X.dtype)
+    cut = [w.chunk(n, d) for w, n, d in zip(weights, (H, groups, groups, H), (1, 1, 1, 0), strict=True)]
     for h in range(H):
         g = h // (H // groups)
         q, k, v = X @ cut[0][h], C @ cut[1][g], C @ cut[2][g]
         out = out + _softmax(q @ k.mT / q.shape[-1] ** 0.5, see) @ v @ cut[3][h]
-    return out.to(x.dtype)
+    return out
 
 
-def _bilinear(
-    x: Tensor,
-    w_q: Tensor,
-    w_k: Tensor,
-    w_v: Tensor,
-    w_o: Tensor,
-    *,
-    num_heads: int,
-    num_kv_heads: int | None,
-    context: Tensor | None,
-    attention_mask: Tensor | None,
-    is_causal: bool,
-) -> Tensor:
+@_from_weights
+def _bilinear(X: Tensor, C: Tensor, see: Tensor, weights: Sequence[Tensor], H: int, groups: int) -> Tensor:
     """Scores are X (W_q W_kᵀ) Cᵀ, values go through W_v W_o: no keys and no values are formed."""
-    X, C, real = _blank(x, context, attention_mask)
-    H, see = int(num_heads), _seen(real, x.shape[1], is_causal)
-    groups = H if num_kv_heads is None else int(num_kv_heads)
-    repeat = H // groups
+    w_q, w_k, w_v, w_o = weights
     d_k = w_q.shape[1] // H
-    q, k = (widen(w).reshape(w.shape[0], n, w.shape[1] // n) for w, n in ((w_q, H), (w_k, groups)))
-    v, o = (
-        widen(w_v).reshape(w_v.shape[0], groups, w_v.shape[1] // groups),
-        widen(w_o).reshape(H, w_o.shape[0] // H, w_o.shape[1]),
-    )
-    k, v = (w.repeat_interleave(repeat, 1) for w in (k, v))
+    q, k, v = (w.reshape(w.shape[0], n, w.shape[1] // n) for w, n in ((w_q, H), (w_k, groups), (w_v, groups)))
+    k, v = (w.repeat_interleave(H // groups, 1) for w in (k, v))
+    o = w_o.reshape(H, w_o.shape[0] // H, w_o.shape[1])
     both = torch.einsum("ahc,bhc->hab", q, k)
     s = torch.einsum("bia,hac,bjc->bhij", X, both, C) / d_k**0.5
     through = torch.einsum("chd,hde->hce", v, o)
     p = _softmax(s, see[:, None])
-    return torch.einsum("bhij,bjc,hce->bie", p, C, through).to(x.dtype)
+    return torch.einsum("bhij,bjc,hce->bie", p, C, through)
 
 
 def _features(x: Tensor) -> Tensor:
@@ -130,28 +117,15 @@ def _recurrent(q: Tensor, k: Tensor, v: Tensor, *, feature_map: str, is_causal: 
     return torch.stack(rows, 2).to(q.dtype)
 
 
-def _library(
-    x: Tensor,
-    w_q: Tensor,
-    w_k: Tensor,
-    w_v: Tensor,
-    w_o: Tensor,
-    *,
-    num_heads: int,
-    num_kv_heads: int | None,
-    context: Tensor | None,
-    attention_mask: Tensor | None,
-    is_causal: bool,
-) -> Tensor:
+@_from_weights
+def _library(X: Tensor, C: Tensor, see: Tensor, weights: Sequence[Tensor], H: int, groups: int) -> Tensor:
     """PyTorch's attention, with rows that see nothing set to zero."""
-    X, C, real = _blank(x, context, attention_mask)
-    see, H = _seen(real, x.shape[1], is_causal)[:, None], int(num_heads)
-    groups = H if num_kv_heads is None else int(num_kv_heads)
-    empty = ~see.any(-1, keepdim=True)
-    products = (X @ widen(w_q), H), (C @ widen(w_k), groups), (C @ widen(w_v), groups)
+    w_q, w_k, w_v, w_o = weights
+    empty = ~see[:, None].any(-1, keepdim=True)
+    products = (X @ w_q, H), (C @ w_k, groups), (C @ w_v, groups)
     q, k, v = (x.reshape(*x.shape[:2], n, x.shape[2] // n).transpose(1, 2) for x, n in products)
-    o = F.scaled_dot_product_attention(q, k, v, see | empty, enable_gqa=groups != H).masked_fill(empty, 0)
-    return (o.transpose(1, 2).flatten(2) @ widen(w_o)).to(x.dtype)
+    o = F.scaled_dot_product_attention(q, k, v, see[:, None] | empty, enable_gqa=groups != H).masked_fill(empty, 0)
+    return o.transpose(1, 2).flatten(2) @ w_o
 
 
 def _block(heads: RawOp) -> RawOp:
