@@ -123,19 +123,11 @@ def _network_by_units(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor,
 
 
 def _dropped_by_library(
-    x: Tensor,
-    w1: Tensor,
-    b1: Tensor,
-    w2: Tensor,
-    b2: Tensor,
-    activation: str,
-    dropout_p: float,
-    training: bool,
-    generator: Generator,
+    x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, activation: str, dropout_p: float, **chance: Any
 ) -> Tensor:
     wide, w1, b1, w2, b2 = (widen(t) for t in (x, w1, b1, w2, b2))
     h = ACTIVATIONS[activation](_layer(wide, w1, b1))
-    return _layer(_bernoulli(h, dropout_p, training, generator), w2, b2).to(x.dtype)
+    return _layer(_bernoulli(h, dropout_p, **chance), w2, b2).to(x.dtype)
 
 
 def _packed_gate(x: Tensor, w_gate: Tensor, w_up: Tensor, w_down: Tensor) -> Tensor:
