@@ -21,7 +21,6 @@ TARGETS = {
     "impl:tiled": ATTENTION,
     "impl:sdpa": ATTENTION,
     "impl:flex": ATTENTION,
-    "impl:formula": STRICT,
     "torch": (),
 }
 """What conformance runs. Our backends of attention differ in nothing else than this, which is run once."""
