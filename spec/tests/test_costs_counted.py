@@ -10,15 +10,11 @@ import sympy as sp
 from veriformer.spec import costs
 from veriformer.spec.arithmetic.counting import Counting
 from veriformer.spec.blocks import costs_model
-from veriformer.spec.generation import costs_generation as generation
+from veriformer.spec.costs import POSITIONS, rotation_operations_by_matrix
 from veriformer.spec.heads import weights
-from veriformer.spec.language import costs_language
-from veriformer.spec.layers import costs_layers
 from veriformer.spec.optimization.adam import Moments
 from veriformer.spec.optimization.sgd_momentum import MomentumState
-from veriformer.spec.positions.costs_positions import position_costs, rotation_operations_by_matrix
 from veriformer.spec.registry import equations
-from veriformer.spec.vectors import costs_vectors
 
 EQUATIONS = {e.slug: e for e in equations()}
 RNG = np.random.default_rng(0)
@@ -281,26 +277,26 @@ ARRAYS = {
         *["w B H n_q n_k"] * 2,
     ],
     weights.score_entries: ["B H n_q n_k"],
-    costs_layers.NETWORK["peak extra bytes"]: ["w N f"] * 2,
-    costs_layers.GATED["peak extra bytes"]: ["w N f"] * 3,
-    costs_layers.EXPERTS["peak extra bytes"]: ["w N E", *["w N k f"] * 2],
-    position_costs("rope")["peak extra bytes"]: ["w n d"],
-    position_costs("alibi")["peak extra bytes"]: [],
-    position_costs("learned")["peak extra bytes"]: [],
-    position_costs("rope")["bytes"]: ["w N d"] * 2,
-    generation.GREEDY["bytes"]: ["w N d", "ids N"],
-    generation.CALIBRATION["bytes"]: ["w N d", "ids N"],
-    generation.CALIBRATION["peak extra bytes"]: ["w M"] * 3,
-    generation.TOP_K["bytes"]: ["w N d"] * 2,
-    generation.TOP_P["bytes"]: ["w N d"] * 2,
-    generation.TOP_K["peak extra bytes"]: ["w N k", "ids N k"],
-    generation.TOP_P["peak extra bytes"]: ["w N d", "w N d", "ids N d"],
-    generation.BEAM["peak extra bytes"]: ["ids b T", "w b V"],
-    generation.BEAM["rows that the model reads, at most"]: ["b T"],
-    costs_vectors.SEARCH["bytes"]: ["w N d", "w d"],
-    costs_vectors.comparison(1)["bytes"]: ["w N d", "w d", "w N"],
-    costs_language.BYTE_PAIRS["merges kept"]: ["M"],
-    costs_language.UNIGRAM["numbers kept"]: ["n", "n", "", ""],
+    costs.NETWORK["peak extra bytes"]: ["w N f"] * 2,
+    costs.GATED["peak extra bytes"]: ["w N f"] * 3,
+    costs.EXPERTS["peak extra bytes"]: ["w N E", *["w N k f"] * 2],
+    POSITIONS["rope"]["peak extra bytes"]: ["w n d"],
+    POSITIONS["alibi"]["peak extra bytes"]: [],
+    POSITIONS["learned"]["peak extra bytes"]: [],
+    POSITIONS["rope"]["bytes"]: ["w N d"] * 2,
+    costs.GREEDY["bytes"]: ["w N d", "ids N"],
+    costs.CALIBRATION["bytes"]: ["w N d", "ids N"],
+    costs.CALIBRATION["peak extra bytes"]: ["w M"] * 3,
+    costs.TOP_K["bytes"]: ["w N d"] * 2,
+    costs.TOP_P["bytes"]: ["w N d"] * 2,
+    costs.TOP_K["peak extra bytes"]: ["w N k", "ids N k"],
+    costs.TOP_P["peak extra bytes"]: ["w N d", "w N d", "ids N d"],
+    costs.BEAM["peak extra bytes"]: ["ids b T", "w b V"],
+    costs.BEAM["rows that the model reads, at most"]: ["b T"],
+    costs.SEARCH["bytes"]: ["w N d", "w d"],
+    costs.comparison(1)["bytes"]: ["w N d", "w d", "w N"],
+    costs.BYTE_PAIRS["merges kept"]: ["M"],
+    costs.UNIGRAM["numbers kept"]: ["n", "n", "", ""],
     costs_model.cache_bytes: ["w L n d"] * 2,
     # Inputs of norms, what they gave, q, k, v and the heads' output are of width d; the network is 4 d wide.
     costs_model.kept_bytes: [*["w n d"] * (2 + 2 + 3 + 1 + 4 + 4), *["w H n n"] * 2],
@@ -326,26 +322,26 @@ def test_comparisons_by_counting():
     rows, d, k, bins = 3, 7, 3, 4
     sizes = {"N": rows, "d": d}
     at_most = "comparisons at most, with a heap of k"
-    heap = costs.evaluate(generation.TOP_K[at_most](), **sizes, k=k)
+    heap = costs.evaluate(costs.TOP_K[at_most](), **sizes, k=k)
     assert sp.simplify(heap - sum(level(k) for _ in range(rows * d))) == 0
     at_most = "comparisons at most, sorted"
-    ordered = costs.evaluate(generation.TOP_P[at_most](), **sizes)
+    ordered = costs.evaluate(costs.TOP_P[at_most](), **sizes)
     assert sp.simplify(ordered - sum(level(d) for _ in range(rows * d))) == 0
-    assert costs.evaluate(costs_vectors.SEARCH["comparisons"](), N=rows) == len(range(1, rows))
+    assert costs.evaluate(costs.SEARCH["comparisons"](), N=rows) == len(range(1, rows))
     looked = sum(len(range(1, d)) + len(range(bins)) for _ in range(rows))
-    assert costs.evaluate(generation.CALIBRATION["comparisons"](), **sizes, M=bins) == looked
-    assert costs.evaluate(costs_language.BYTE_PAIRS["pairs counted in training, at most"](), n=d, M=k) == k * (d - 1)
-    assert costs.evaluate(generation.BEAM["hypotheses of an exhaustive search"](), V=3, T=4) == len(
+    assert costs.evaluate(costs.CALIBRATION["comparisons"](), **sizes, M=bins) == looked
+    assert costs.evaluate(costs.BYTE_PAIRS["pairs counted in training, at most"](), n=d, M=k) == k * (d - 1)
+    assert costs.evaluate(costs.BEAM["hypotheses of an exhaustive search"](), V=3, T=4) == len(
         [*product("abc", repeat=4)]
     )
     # Softmax, the running sum, and the comparison with p; a rotation by pairs or by a matrix.
     assert (
-        costs.evaluate(generation.TOP_P["other operations"](), **sizes)
+        costs.evaluate(costs.TOP_P["other operations"](), **sizes)
         == stated("softmax", "other operations") * rows * d / (N * D) + 2 * rows * d
     )
     products = sum(d + (d - 1) for _ in range(rows * d))
     assert costs.evaluate(rotation_operations_by_matrix(), **sizes) == products
-    others = costs.evaluate(generation.CALIBRATION["other operations"](), N=rows, M=bins)
+    others = costs.evaluate(costs.CALIBRATION["other operations"](), N=rows, M=bins)
     assert others == sum(3 for _ in range(rows)) + sum(5 for _ in range(bins))
     # Of 6 × 6 pairs in blocks of 3 × 3 a causal mask leaves three blocks.
     tiled = costs.evaluate(costs.tiled_causal_flops(), B=2, H=3, n_q=6, T=3, d_k=5, d_v=7)

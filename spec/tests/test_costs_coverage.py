@@ -6,11 +6,9 @@ import pytest
 
 from veriformer.spec import costs
 from veriformer.spec.blocks import costs_model
-from veriformer.spec.generation.costs_generation import BEAM, GREEDY
-from veriformer.spec.language.costs_language import BYTE_PAIRS, UNIGRAM
+from veriformer.spec.costs import BEAM, BYTE_PAIRS, GREEDY, SEARCH, UNIGRAM
 from veriformer.spec.layers.weights import GPT2, gpt2_weights
 from veriformer.spec.registry import equations
-from veriformer.spec.vectors.costs_vectors import SEARCH
 
 NOTHING_IS_COMPUTED = {"24b": "the variance of a score is a property of random vectors"}
 

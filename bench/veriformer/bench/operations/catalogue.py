@@ -25,15 +25,20 @@ from veriformer.bench.operations.family import (
 )
 from veriformer.spec import costs
 from veriformer.spec.blocks.costs_block import block_flops, block_other, block_parameters
-from veriformer.spec.costs import symbol
-from veriformer.spec.generation import costs_generation as generation
+from veriformer.spec.costs import (
+    EMBEDDING,
+    EXPERTS,
+    GATED,
+    HEAD,
+    NETWORK,
+    POSITIONS,
+    elementwise,
+    optimizer_costs,
+    symbol,
+)
 from veriformer.spec.heads.weights import backward_flops, bytes_at_least
 from veriformer.spec.heads.weights import flops as heads_flops
 from veriformer.spec.heads.weights import peak_extra_bytes as heads_peak
-from veriformer.spec.language.costs_language import language_costs
-from veriformer.spec.layers.costs_layers import EXPERTS, GATED, NETWORK, elementwise
-from veriformer.spec.optimization.costs_optimizers import optimizer_costs
-from veriformer.spec.positions.costs_positions import position_costs
 
 # Scores: N rows of d logits
 
@@ -58,12 +63,12 @@ _SCORES = (
     recorded("cross_entropy", "N d", rowwise("cross_entropy"), **_LOGITS),
     recorded("perplexity", "N d", rowwise("perplexity"), **_LOGITS),
     Family("smooth_labels", "N d", _smoothing, named(elementwise(2, arrays=1))),
-    recorded("temperature_scale", "N d", named(generation.temperature_costs()), 0.7, **_CHOICES),
-    Family("expected_calibration_error", "N d", _calibration, named(generation.CALIBRATION, M=_BINS)),
+    recorded("temperature_scale", "N d", named(costs.lazily("temperature_scale")), 0.7, **_CHOICES),
+    Family("expected_calibration_error", "N d", _calibration, named(costs.CALIBRATION, M=_BINS)),
     recorded("masked_lm_loss", "N d", rowwise("cross_entropy"), rows="B N", renamed={"B": 1, "V": "d"}),
-    recorded("top_k_filter", "N d", named(generation.TOP_K, k=_KEPT), _KEPT, **_CHOICES),
-    recorded("top_p_filter", "N d", named(generation.TOP_P), 0.9, **_CHOICES),
-    recorded("greedy", "N d", named(generation.GREEDY), **_CHOICES),
+    recorded("top_k_filter", "N d", named(costs.TOP_K, k=_KEPT), _KEPT, **_CHOICES),
+    recorded("top_p_filter", "N d", named(costs.TOP_P), 0.9, **_CHOICES),
+    recorded("greedy", "N d", named(costs.GREEDY), **_CHOICES),
 )
 
 # Layers
@@ -124,7 +129,7 @@ _BLOCK_COSTS = Costs(
     extra_in_blocks=_one_width(_hidden),
 )
 _EXPERTS = {**EXPERTS, "bytes": EXPERTS["bytes if all experts are asked"]}
-_HEAD = named({**language_costs("lm_head"), "backward FLOPs": lambda: 2 * language_costs("lm_head")["FLOPs"]()})
+_HEAD = named({**HEAD, "backward FLOPs": lambda: 2 * HEAD["FLOPs"]()})
 _DRAWN = Costs(flops=lambda: symbol("w") * 0, moved=lambda: symbol("w") * symbol("d") * symbol("f"))
 _SELF: dict[str, str | int] = {"n_q": "n", "H": 1, "G": 1, "d_k": "d", "d_v": "d", "o": "d"}
 """Letters of self-attention whose heads have d numbers together."""
@@ -149,7 +154,7 @@ _LAYERS = (
     ),
     recorded("dropout", "N d", named(elementwise(2, arrays=3)), 0.5),
     sized("xavier_normal", "d f", _DRAWN),
-    recorded("token_embedding", "N d V", named(language_costs("token_embedding"))),
+    recorded("token_embedding", "N d V", named(EMBEDDING)),
     recorded("lm_head", "N d V", _HEAD),
     recorded("multi_head_attention", "B n d", _HEADS_COSTS, renamed=_SELF, options={"num_heads": _HEADS}),
     Family("transformer_block", "B n d f", _block, _BLOCK_COSTS),
@@ -169,10 +174,10 @@ def _bucket(operation: Operation, s: Sizes) -> Call:
 
 
 _POSITIONS = (
-    sized("sinusoidal_encoding", "n d", named(position_costs("sinusoidal"))),
-    Family("rope", "H n d", _rope, named(position_costs("rope"), N=symbol("H") * symbol("n"))),
+    sized("sinusoidal_encoding", "n d", named(POSITIONS["sinusoidal"])),
+    Family("rope", "H n d", _rope, named(POSITIONS["rope"], N=symbol("H") * symbol("n"))),
     sized("alibi_slopes", "H", Costs(moved=lambda: symbol("w") * symbol("H"))),
-    sized("alibi_bias", "H n_q n_k", named(position_costs("alibi"))),
+    sized("alibi_bias", "H n_q n_k", named(POSITIONS["alibi"])),
     Family("t5_relative_position_bucket", "n_q n_k", _bucket, Costs(moved=lambda: 16 * symbol("n_q") * symbol("n_k"))),
 )
 

@@ -276,7 +276,7 @@ EQUATIONS = (
             _options,
             _worked_steps,
         ),
-        costs=costs.lazily("attention", costs.ATTENTION),
+        costs=costs.lazily("attention"),
         errata=(_worked_weights, _worked_output, _worked_gradient),
     ),
 )

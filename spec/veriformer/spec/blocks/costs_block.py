@@ -8,10 +8,10 @@ import numpy as np
 
 from veriformer.spec import costs
 from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.costs import network_flops, network_parameters
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.heads.weights import flops as heads_flops
 from veriformer.spec.heads.weights import weight_count as heads_weights
-from veriformer.spec.layers.costs_layers import network_flops, network_parameters
 from veriformer.spec.proofs.indexed import index, symbolic_sum
 
 

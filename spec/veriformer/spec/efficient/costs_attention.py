@@ -116,6 +116,6 @@ EQUATIONS = (
         ),
         sample=_sample,
         steps=(_time, _space, _doubling, _tiles, _once_more, _moved),
-        costs=costs.lazily("attention", costs.ATTENTION),
+        costs=costs.lazily("attention"),
     ),
 )

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.costs import BEAM
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
-from veriformer.spec.generation.costs_generation import BEAM
 from veriformer.spec.proofs.indexed import dimension, index, positive, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.published import holds

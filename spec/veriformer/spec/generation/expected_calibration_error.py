@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.costs import CALIBRATION
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.generation.choices import exact_values, highest
-from veriformer.spec.generation.costs_generation import CALIBRATION
 from veriformer.spec.proofs.indexed import dimension, index, real, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
 

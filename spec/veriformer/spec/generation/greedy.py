@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.costs import GREEDY
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.generation.choices import highest
-from veriformer.spec.generation.costs_generation import GREEDY
 from veriformer.spec.generation.top_k_filter import WEIGHTS, kept, logs
 from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum
 from veriformer.spec.proofs.provenance import computed

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from veriformer.spec.arithmetic.any_size import AnySize
 from veriformer.spec.arithmetic.exact_inputs import nowhere
 from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.costs import lazily
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Source, Symbol, erratum, step
 from veriformer.spec.generation.choices import exact_values
-from veriformer.spec.generation.costs_generation import temperature_costs
 from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.indexed import dimension, index, positive, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
@@ -159,7 +159,7 @@ EQUATIONS = (
         formula=temperature_scale,
         vjp=temperature_scale_vjp,
         steps=(_ratio, _confidence, _entropy, _cold, _hot, _any_length, _any_vjp),
-        costs=temperature_costs(),
+        costs=lazily("temperature_scale"),
         errata=(_ties_stay_random,),
     ),
 )

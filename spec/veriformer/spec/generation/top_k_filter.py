@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.costs import TOP_K
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.generation.choices import ranks
-from veriformer.spec.generation.costs_generation import TOP_K
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, positive, real, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed

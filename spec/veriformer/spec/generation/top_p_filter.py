@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.costs import TOP_P
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.generation.choices import exact_values, ranks
-from veriformer.spec.generation.costs_generation import TOP_P
 from veriformer.spec.generation.top_k_filter import WEIGHTS, logs
 from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed

@@ -8,8 +8,8 @@ from itertools import pairwise, product
 from operator import itemgetter
 
 from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.costs import BYTE_PAIRS
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
-from veriformer.spec.language.costs_language import BYTE_PAIRS
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.published import holds, rounds_to
 

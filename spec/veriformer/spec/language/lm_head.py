@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.arithmetic.lazy_sympy import sp
-from veriformer.spec.costs import evaluate, symbol
+from veriformer.spec.costs import EMBEDDING, HEAD, evaluate, symbol
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
-from veriformer.spec.language.costs_language import language_costs
 from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.indexed import delta, dimension, index, sum_over, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
@@ -81,8 +80,8 @@ def _tied_gradient() -> Identities:
 @step()
 def _saved() -> Identities:
     """Of $2 V d$ weights tying saves half, $V d$: 38,597,376 for V = 50,257 and d = 768."""
-    parameters = language_costs("lm_head")["parameters"]()
-    both = language_costs("token_embedding")["parameters"]() + parameters
+    parameters = HEAD["parameters"]()
+    both = EMBEDDING["parameters"]() + parameters
     # The costs are those of the two operations, counted apart.
     yield both - parameters, symbol("V") * symbol("d")
     yield computed(evaluate, both - parameters, V=50257, d=768), sp.Integer(38597376)
@@ -142,6 +141,6 @@ EQUATIONS = (
         formula=lm_head,
         vjp=lm_head_vjp,
         steps=(_any_length, _ratio, _hidden_gradient, _tied_gradient, _saved, _rank, _any_vjp),
-        costs=language_costs("lm_head"),
+        costs=HEAD,
     ),
 )

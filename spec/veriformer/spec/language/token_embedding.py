@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from veriformer.spec.arithmetic.any_size import counting
 from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.costs import EMBEDDING
 from veriformer.spec.equation import Assumption, Equation, Identities, Source, Symbol, step
-from veriformer.spec.language.costs_language import language_costs
 from veriformer.spec.proofs.any_length import AnyLength, entry, whole_numbers
 from veriformer.spec.proofs.indexed import delta, dimension, index, sum_over, symbolic_sum, vector, whole
 from veriformer.spec.proofs.provenance import computed
@@ -99,6 +99,6 @@ EQUATIONS = (
         formula=token_embedding,
         vjp=token_embedding_vjp,
         steps=(_one_hot, _any_length, _scatter_add, _repeated, _any_vjp),
-        costs=language_costs("token_embedding"),
+        costs=EMBEDDING,
     ),
 )

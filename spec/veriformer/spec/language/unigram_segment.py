@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.costs import UNIGRAM
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
-from veriformer.spec.language.costs_language import UNIGRAM
 from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.published import holds

@@ -10,8 +10,8 @@ import numpy as np
 from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.exact_inputs import exactly_equal
 from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.costs import elementwise
 from veriformer.spec.equation import Assumption, Equation, Identities, Source, Symbol, step
-from veriformer.spec.layers.costs_layers import elementwise
 from veriformer.spec.layers.gelu import gelu, gelu_slope
 from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.indexed import dimension, index, positive, real, vector

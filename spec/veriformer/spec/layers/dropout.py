@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.attention.attention import attention
+from veriformer.spec.costs import elementwise
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
-from veriformer.spec.layers.costs_layers import elementwise
 from veriformer.spec.proofs.any_length import AnyLength, entry, mask
 from veriformer.spec.proofs.indexed import delta, dimension, index, positive, real, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed

@@ -8,9 +8,9 @@ import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.costs import NETWORK
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.layers.activations import ACTIVATIONS, PRINTED, activate, activate_vjp
-from veriformer.spec.layers.costs_layers import NETWORK
 from veriformer.spec.layers.dropout import Mask, dropout, dropout_vjp
 from veriformer.spec.layers.linear import linear, linear_vjp
 from veriformer.spec.proofs.any_length import AnyLength, entry

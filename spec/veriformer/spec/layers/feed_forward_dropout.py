@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from veriformer.spec.costs import NETWORK
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Source, erratum, step
 from veriformer.spec.layers.activations import PRINTED
-from veriformer.spec.layers.costs_layers import NETWORK
 from veriformer.spec.layers.dropout import PROBABILITY, expected, factor_moment
 from veriformer.spec.layers.dropout import SYMBOLS as DROPOUT_SYMBOLS
 from veriformer.spec.layers.feed_forward import (

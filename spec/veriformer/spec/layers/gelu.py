@@ -11,8 +11,8 @@ import numpy as np
 from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.constants import pi
 from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.costs import elementwise
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
-from veriformer.spec.layers.costs_layers import elementwise
 from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.indexed import dimension, index, real, vector
 from veriformer.spec.proofs.provenance import Computed, computed

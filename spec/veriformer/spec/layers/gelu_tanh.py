@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.costs import elementwise
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, step
-from veriformer.spec.layers.costs_layers import elementwise
 from veriformer.spec.layers.gelu import FINITE, X, any_length, cumulative, gelu, gelu_vjp, sample
 from veriformer.spec.proofs.indexed import real
 from veriformer.spec.proofs.published import rounds_to

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from veriformer.spec import costs
 from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.costs import EXPERTS, experts_flops, experts_parameters
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
-from veriformer.spec.layers.costs_layers import EXPERTS, experts_flops, experts_parameters
 from veriformer.spec.layers.gelu import gelu, gelu_slope
 from veriformer.spec.layers.linear import as_rows
 from veriformer.spec.layers.silu import silu, silu_slope

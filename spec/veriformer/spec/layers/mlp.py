@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.costs import LAYER, NETWORK
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.layers.activations import PRINTED
-from veriformer.spec.layers.costs_layers import LAYER, NETWORK
 from veriformer.spec.layers.feed_forward import SHAPES, Case, feed_forward, feed_forward_vjp, sample
 from veriformer.spec.layers.linear import linear, linear_vjp
 from veriformer.spec.proofs.any_length import AnyLength, entry

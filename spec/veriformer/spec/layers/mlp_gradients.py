@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.costs import NETWORK, elementwise
 from veriformer.spec.equation import Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
-from veriformer.spec.layers.costs_layers import NETWORK, elementwise
 from veriformer.spec.layers.feed_forward import SHAPES, Case, sample
 from veriformer.spec.layers.mlp import SYMBOLS, mlp, mlp_vjp
 from veriformer.spec.layers.mse_loss import mse_loss, mse_loss_vjp

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.costs import elementwise
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
-from veriformer.spec.layers.costs_layers import elementwise
 from veriformer.spec.layers.linear import linear
 from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import entrywise

@@ -9,8 +9,8 @@ import numpy as np
 from veriformer.spec import costs
 from veriformer.spec.arithmetic import Float
 from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.costs import GATED, gated_flops, gated_parameters, network_flops
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
-from veriformer.spec.layers.costs_layers import GATED, gated_flops, gated_parameters, network_flops
 from veriformer.spec.layers.linear import as_rows
 from veriformer.spec.layers.silu import silu, silu_slope
 from veriformer.spec.proofs.any_length import AnyLength, entry

@@ -9,9 +9,9 @@ import numpy as np
 
 from veriformer.spec import costs
 from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.costs import network_flops, network_parameters
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.heads.weights import weight_count
-from veriformer.spec.layers.costs_layers import network_flops, network_parameters
 from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.indexed import index, symbolic_sum
 from veriformer.spec.proofs.provenance import computed

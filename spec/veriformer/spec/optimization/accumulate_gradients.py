@@ -10,8 +10,8 @@ import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.costs import optimizer_costs
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
-from veriformer.spec.optimization.costs_optimizers import optimizer_costs
 from veriformer.spec.optimization.gradient_descent import gradient_descent
 from veriformer.spec.proofs.indexed import delta, dimension, index, positive, real, symbolic_sum, vector
 

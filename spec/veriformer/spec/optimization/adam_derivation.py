@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.costs import optimizer_costs
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.optimization.adam import Moments, adam, run_adam
 from veriformer.spec.optimization.averages import closed_form
-from veriformer.spec.optimization.costs_optimizers import optimizer_costs
 from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.indexed import dimension, index, positive, real, vector
 from veriformer.spec.proofs.provenance import Computed, computed

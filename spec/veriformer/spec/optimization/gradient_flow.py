@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.costs import optimizer_costs
 from veriformer.spec.equation import Assumption, Equation, Identities, Source, Symbol, step
-from veriformer.spec.optimization.costs_optimizers import optimizer_costs
 from veriformer.spec.optimization.euler import LOCAL_ERROR
 from veriformer.spec.optimization.gradient_descent import gradient_descent
 from veriformer.spec.proofs.any_length import AnyLength, entry

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.costs import schedule_costs
 from veriformer.spec.equation import Assumption, Equation, Identities, Source, Symbol, step
-from veriformer.spec.optimization.costs_optimizers import schedule_costs
 from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.indexed import dimension, positive
 from veriformer.spec.proofs.provenance import computed

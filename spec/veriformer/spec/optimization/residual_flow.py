@@ -8,8 +8,8 @@ import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.costs import elementwise
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
-from veriformer.spec.layers.costs_layers import elementwise
 from veriformer.spec.layers.residual import residual, residual_vjp
 from veriformer.spec.optimization.euler import LOCAL_ERROR
 from veriformer.spec.proofs.any_length import AnyLength, entry

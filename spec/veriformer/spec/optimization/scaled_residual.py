@@ -6,8 +6,8 @@ from typing import Any
 
 from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.costs import elementwise
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Source, Symbol, erratum, step
-from veriformer.spec.layers.costs_layers import elementwise
 from veriformer.spec.layers.residual import residual, residual_vjp
 from veriformer.spec.optimization.residual_flow import sample
 from veriformer.spec.proofs.any_length import AnyLength, entry

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
+from veriformer.spec.costs import optimizer_costs
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.optimization.averages import average, closed_form
-from veriformer.spec.optimization.costs_optimizers import optimizer_costs
 from veriformer.spec.optimization.updates import each, zeros
 from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.indexed import dimension, index, positive, real, symbolic_sum, vector

@@ -9,8 +9,8 @@ import numpy as np
 from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.any_size import ratio
 from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.costs import schedule_costs
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Source, Symbol, erratum, step
-from veriformer.spec.optimization.costs_optimizers import schedule_costs
 from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.indexed import dimension, index, positive, symbolic_sum
 from veriformer.spec.proofs.provenance import computed

@@ -9,8 +9,8 @@ from mpmath import libmp
 
 from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.costs import schedule_costs
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
-from veriformer.spec.optimization.costs_optimizers import schedule_costs
 from veriformer.spec.optimization.warmup import sample, warmup
 from veriformer.spec.proofs.indexed import positive
 from veriformer.spec.proofs.published import holds

@@ -8,11 +8,11 @@ import numpy as np
 
 from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.costs import optimizer_costs
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.optimization.adam import Moments, adam, run_adam
 from veriformer.spec.optimization.adam_derivation import ASSUMPTIONS, STEPS, after_any_step, printed_step, sample_states
 from veriformer.spec.optimization.adamw import adamw
-from veriformer.spec.optimization.costs_optimizers import optimizer_costs
 from veriformer.spec.optimization.gradient_descent import gradient_descent
 from veriformer.spec.proofs.indexed import dimension, index, positive, real, sum_over, vector
 

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
-from veriformer.spec.costs import symbol
+from veriformer.spec.costs import POSITIONS, symbol
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
-from veriformer.spec.positions.costs_positions import position_costs
 from veriformer.spec.proofs.indexed import dimension, index, positive, real, symbolic_sum, vector
 
 
@@ -159,6 +158,6 @@ EQUATIONS = (
         sample=lambda rng: {**_sample_heads(rng), "n_q": int(rng.integers(1, 6)), "n_k": int(rng.integers(1, 6))},
         formula=alibi_bias,
         steps=(_bias, _row_shift, _decay),
-        costs=position_costs("alibi"),
+        costs=POSITIONS["alibi"],
     ),
 )

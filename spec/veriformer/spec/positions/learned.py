@@ -11,8 +11,8 @@ from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.any_size import counting
 from veriformer.spec.arithmetic.exact_inputs import unbroadcast
 from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.costs import POSITIONS
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
-from veriformer.spec.positions.costs_positions import position_costs
 from veriformer.spec.proofs.any_length import AnyLength, entry, whole_numbers
 from veriformer.spec.proofs.indexed import delta, dimension, index, symbolic_sum, vector, whole
 from veriformer.spec.proofs.provenance import computed
@@ -142,7 +142,7 @@ EQUATIONS = (
         formula=add_positions,
         vjp=add_positions_vjp,
         steps=(_lookup, _gradient, _four_terms, _worked, _any_length, _any_vjp),
-        costs=position_costs("learned"),
+        costs=POSITIONS["learned"],
         errata=(_same_input,),
     ),
 )

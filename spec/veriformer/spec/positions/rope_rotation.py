@@ -9,13 +9,13 @@ import numpy as np
 from veriformer.spec import costs
 from veriformer.spec.arithmetic import Float, Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
-from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
-from veriformer.spec.positions.angles import frequencies
-from veriformer.spec.positions.costs_positions import (
-    position_costs,
+from veriformer.spec.costs import (
+    POSITIONS,
     rotation_operations,
     rotation_operations_by_matrix,
 )
+from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
+from veriformer.spec.positions.angles import frequencies
 from veriformer.spec.positions.rope import rope, rope_vjp
 from veriformer.spec.proofs.any_length import AnyLength, entry, place, whole_numbers
 from veriformer.spec.proofs.complex_exponentials import as_exponentials, rotated
@@ -206,7 +206,7 @@ EQUATIONS = (
         formula=rope,
         vjp=rope_vjp,
         steps=(_complex, any_length, _group_law, _inverse, _norm, _elementwise, _pairings, _any_vjp),
-        costs=position_costs("rope"),
+        costs=POSITIONS["rope"],
         errata=(_width_of_a_head, _rows_turn_the_other_way),
     ),
 )

@@ -8,9 +8,9 @@ import numpy as np
 
 from veriformer.spec.arithmetic import Exact, Symbolic
 from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.costs import POSITIONS
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Source, Symbol, erratum, step
 from veriformer.spec.positions.angles import frequencies
-from veriformer.spec.positions.costs_positions import position_costs
 from veriformer.spec.positions.rope import rope, rope_vjp
 from veriformer.spec.positions.rope_rotation import ASSUMPTIONS
 from veriformer.spec.proofs.any_length import AnyLength, entry, place, whole_numbers
@@ -189,7 +189,7 @@ EQUATIONS = (
             _ntk_at_the_ends,
             _only_this_exponent,
         ),
-        costs=position_costs("rope"),
+        costs=POSITIONS["rope"],
         errata=(_frequencies_fall, _not_interpolated, _one_method),
     ),
 )

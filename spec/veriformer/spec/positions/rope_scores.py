@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.costs import POSITIONS
 from veriformer.spec.equation import Equation, Identities, Scope, Source, Symbol, step
-from veriformer.spec.positions.costs_positions import position_costs
 from veriformer.spec.positions.rope import rope, rope_vjp
 from veriformer.spec.positions.rope_rotation import ASSUMPTIONS, SYMBOLS, any_length, sample, symbolic
 from veriformer.spec.proofs.complex_exponentials import as_exponentials, rotated
@@ -93,6 +93,6 @@ EQUATIONS = (
         formula=rope,
         vjp=rope_vjp,
         steps=(any_length, _relative, _shift, _one_side, _same_position, _formula),
-        costs=position_costs("rope"),
+        costs=POSITIONS["rope"],
     ),
 )

@@ -10,9 +10,9 @@ import numpy as np
 from veriformer.spec.arithmetic import Symbolic
 from veriformer.spec.arithmetic.any_size import counting
 from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.costs import POSITIONS
 from veriformer.spec.equation import Assumption, Equation, Identities, Scope, Source, Symbol, step
 from veriformer.spec.positions.angles import cosines_and_sines
-from veriformer.spec.positions.costs_positions import position_costs
 from veriformer.spec.proofs.any_length import AnyLength, entry, place
 from veriformer.spec.proofs.complex_exponentials import as_exponentials, rotated
 from veriformer.spec.proofs.indexed import dimension, index, positive, real, symbolic_sum, vector
@@ -215,7 +215,7 @@ EQUATIONS = (
         sample=_sample,
         formula=sinusoidal_encoding,
         steps=(_any_sine, _turns, _geometric, _distinct),
-        costs=position_costs("sinusoidal"),
+        costs=POSITIONS["sinusoidal"],
     ),
     Equation(
         slug="sinusoidal-shift",
@@ -228,6 +228,6 @@ EQUATIONS = (
         sample=_sample,
         formula=sinusoidal_encoding,
         steps=(_any_cosine, _linear_shift, _shift_group, _dot_product, _offset_only, _norm, _nearest, _formula),
-        costs=position_costs("sinusoidal"),
+        costs=POSITIONS["sinusoidal"],
     ),
 )

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.costs import POSITIONS
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
-from veriformer.spec.positions.costs_positions import position_costs
 from veriformer.spec.positions.t5_relative_position_bucket import edges, t5_relative_position_bucket
 from veriformer.spec.proofs.identities import inner_product
 from veriformer.spec.proofs.indexed import positive
@@ -198,7 +198,7 @@ EQUATIONS = (
         formula=t5_bias,
         vjp=t5_bias_vjp,
         steps=(_joints, _monotone, _ratios, _edges, _formula, _vjp),
-        costs=position_costs("t5"),
+        costs=POSITIONS["t5"],
         errata=(_distance_has_no_sign, _published_without_the_root),
     ),
 )

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.costs import comparison
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.identities import entrywise
@@ -14,7 +15,6 @@ from veriformer.spec.proofs.indexed import dimension, index, positive, symbolic_
 from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.published import rounds_to
 from veriformer.spec.proofs.pullbacks import pullbacks, vjp_step
-from veriformer.spec.vectors.costs_vectors import comparison
 
 
 def euclidean_distance(xp: Any, u: Any, v: Any) -> Any:

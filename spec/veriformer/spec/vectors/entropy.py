@@ -8,6 +8,7 @@ import numpy as np
 
 from veriformer.spec.arithmetic.exact_inputs import exactly_equal
 from veriformer.spec.arithmetic.lazy_sympy import sp
+from veriformer.spec.costs import comparison
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Source, Symbol, erratum, step
 from veriformer.spec.proofs.any_length import AnyLength, entry
 from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum, vector
@@ -15,7 +16,6 @@ from veriformer.spec.proofs.provenance import computed
 from veriformer.spec.proofs.pullbacks import pullbacks
 from veriformer.spec.proofs.tower_arithmetic import TowerArithmetic
 from veriformer.spec.scores.softmax import weight
-from veriformer.spec.vectors.costs_vectors import comparison
 
 
 def kl_divergence(xp: Any, y: Any, p: Any) -> Any:

@@ -8,11 +8,11 @@ import numpy as np
 
 from veriformer.spec.arithmetic.lazy_sympy import sp
 from veriformer.spec.attention.similarity import similarity
+from veriformer.spec.costs import SEARCH
 from veriformer.spec.equation import Assumption, Equation, Evidence, Identities, Scope, Source, Symbol, erratum, step
 from veriformer.spec.proofs.identities import entrywise
 from veriformer.spec.proofs.indexed import dimension, index, symbolic_sum, vector
 from veriformer.spec.proofs.provenance import computed
-from veriformer.spec.vectors.costs_vectors import SEARCH
 
 
 def largest_inner_product(xp: Any, q: Any, v: Any) -> Any:
