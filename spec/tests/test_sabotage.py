@@ -30,6 +30,7 @@ def test_every_kind_is_there_under_names_of_their_own(found):
     assert len({m.name for m in found}) == len(found)
 
 
+@pytest.mark.slow("each of thousands of edited files is parsed")
 def test_a_mutation_changes_one_place_of_one_file(found):
     for m in found:
         before, after = (ROOT / m.file).read_bytes(), m.applied()
