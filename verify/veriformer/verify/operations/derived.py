@@ -70,7 +70,7 @@ def operation(
         derived["inputs"] = record.differentiable
     if _changing(record):
         derived["argument_perturbations"] = lambda trial: changes_of(record, trial, good(trial))
-    if _leads(record):
+    if _leads(record) and record.result.axes != "":
         inputs = derived.get("inputs", ())
         derived["batch_slice"] = lambda trial: one_slice(record, trial, draw, inputs)
     return OpInfo(name=name, **{**derived, **given})
@@ -129,7 +129,8 @@ def _keywords(formula: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def invalid_calls(record: Operation, trial: Trial, good: Arguments, refuses: Refusals) -> Iterator[InvalidCall]:
-    """Yield the calls that kinds and letters forbid, made of a good one, and those of ``refuses``."""
+    """Yield the calls of ``refuses``, and those that kinds and letters forbid, made of a good one."""
+    yield from refuses(trial, good)
     floats = tuple(name for name in record.of_kind(Floats) if good.get(name) is not None)
     for name, argument in record.arguments.items():
         if isinstance(argument, Tensor) and name in good:
@@ -143,7 +144,6 @@ def invalid_calls(record: Operation, trial: Trial, good: Arguments, refuses: Ref
             yield InvalidCall(f"no {name}", {**good, name: None}, (name,))
         for what, value in _bad_values(record, name, good):
             yield InvalidCall(f"{what} for {name}", {**good, name: value}, (name,))
-    yield from refuses(trial, good)
 
 
 def _of_letters(record: Operation, name: str, good: Arguments) -> Iterator[InvalidCall]:
@@ -225,7 +225,7 @@ def changes_of(record: Operation, trial: Trial, plain: Arguments) -> tuple[Argum
     """Draw a call, and further ones with one of its tensors, numbers or words changed."""
     rng = trial.draw(values()).rng
     numbers = _changing(record, Number)
-    a = {**{name: record.arguments[name].default for name in numbers}, **plain}
+    a = {**plain, **{name: record.arguments[name].default for name in numbers if name not in plain}}
     a = {name: value for name, value in a.items() if value is not None}
     floats = [name for name in _changing(record, Floats) if name in a]
     changed: dict[str, Arguments] = {name: {**a, name: perturbed(trial, a[name], rng)} for name in floats}
@@ -255,8 +255,8 @@ def one_slice(
     whole = dict(draw(trial))
     leads = [name for name in _leads(record) if whole.get(name) is not None]
     own = len(letters_of(record.tensors[leads[0]].axes))
-    if whole[leads[0]].ndim == own:
-        whole |= {name: whole[name][None] for name in leads}
+    missing = max(0, own + 1 - whole[leads[0]].ndim)
+    whole |= {name: whole[name].reshape(*[1] * missing, *whole[name].shape) for name in leads}
     trial.assume(whole[leads[0]].shape[0] > 0)
     i = trial.draw(st.integers(0, whole[leads[0]].shape[0] - 1))
     index = (slice(i, i + 1),)
