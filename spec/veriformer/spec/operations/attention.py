@@ -12,6 +12,7 @@ from veriformer.spec.operations.call import (
     Other,
     Probability,
     Result,
+    weights,
 )
 
 _WINDOW = Integer(default=None, least=1)
@@ -19,10 +20,6 @@ _SCALE = Number(default=None)
 _SOFTCAP = Number(default=None, least=0.0)
 _CAUSAL = Flag(default=False)
 _KEY_HEADS = Integer(default=None)
-
-
-def _weights(axes: str) -> Floats:
-    return Floats(axes, learned=True, sized_by_others=True)
 
 
 OPERATIONS = (
@@ -51,10 +48,10 @@ OPERATIONS = (
         says="Multi-head attention of x to context, or to itself (26, 27).",
         call={
             "x": Floats("B n_q d"),
-            "w_q": _weights("d H*d_k"),
-            "w_k": _weights("d G*d_k"),
-            "w_v": _weights("d G*d_v"),
-            "w_o": _weights("H*d_v o"),
+            "w_q": weights("d H*d_k"),
+            "w_k": weights("d G*d_k"),
+            "w_v": weights("d G*d_v"),
+            "w_o": weights("H*d_v o"),
         },
         options={
             "num_heads": Integer(),

@@ -47,6 +47,11 @@ class Floats(Tensor):
     sized_by_others: bool = False
 
 
+def weights(axes: str) -> Floats:
+    """Return a weight or a bias of a network."""
+    return Floats(axes, learned=True, sized_by_others=True)
+
+
 @dataclass(frozen=True)
 class Integers(Tensor):
     """An integer tensor, such as ids, labels and positions.

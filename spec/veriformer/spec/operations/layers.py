@@ -11,6 +11,7 @@ from veriformer.spec.operations.call import (
     Other,
     Probability,
     Result,
+    weights,
 )
 
 EPS = (1e-5, 1e-6, 1e-8, 1e-12, 1e-7, 1e-3, 1e-4, 1e-9, 1e-10, 1e-15, 0.0, 2.0**-23, 2.0**-52)
@@ -24,17 +25,13 @@ def _activation(default: str) -> Choice:
     return Choice(default=default, others=("relu", "sigmoid", "tanh", "gelu"), usual=ACTIVATIONS)
 
 
-def _weights(axes: str) -> Floats:
-    return Floats(axes, learned=True, sized_by_others=True)
-
-
 def _epsilon(default: float) -> Number:
     return Number(default=default, least=0.0, usual=EPS, between=(0.0, 1e-2))
 
 
 _ROWS = Floats("... d")
 _GENERATOR = Other(default=None)
-_TWO_LAYERS = {"x": _ROWS, "w1": _weights("d f"), "b1": _weights("f"), "w2": _weights("f o"), "b2": _weights("o")}
+_TWO_LAYERS = {"x": _ROWS, "w1": weights("d f"), "b1": weights("f"), "w2": weights("f o"), "b2": weights("o")}
 _GROWN = {"d": ("d",)}
 
 OPERATIONS = (
@@ -116,7 +113,7 @@ OPERATIONS = (
     Operation(
         name="swiglu",
         says="SwiGLU: (silu(x W_gate) ⊙ x W_up) W_down.",
-        call={"x": _ROWS, "w_gate": _weights("d f"), "w_up": _weights("d f"), "w_down": _weights("f o")},
+        call={"x": _ROWS, "w_gate": weights("d f"), "w_up": weights("d f"), "w_down": weights("f o")},
         result=Result("... o"),
         place="layers.swiglu",
     ),
@@ -125,11 +122,11 @@ OPERATIONS = (
         says="Mixture of the top_k experts (first axis of the weights) of each token, by gates renormalised over them.",
         call={
             "x": _ROWS,
-            "router": _weights("d E"),
-            "w1": _weights("E d f"),
-            "b1": _weights("E f"),
-            "w2": _weights("E f o"),
-            "b2": _weights("E o"),
+            "router": weights("d E"),
+            "w1": weights("E d f"),
+            "b1": weights("E f"),
+            "w2": weights("E f o"),
+            "b2": weights("E o"),
         },
         options={"top_k": Integer(default=2, least=1, usual=(2, 1))},
         result=Result("... o"),

@@ -27,7 +27,7 @@ def draw_call(record: Operation, trial: Trial) -> Arguments:
         lead = trial.draw(leading_shapes())
     else:
         sizes, lead = {letter: large[letter] for letter in letters}, trial.axes(large["rows"])
-    # What a network sums up leaves values of very different sizes nothing to say.
+    # In a network, values of very different sizes give bounds too wide to tell right from wrong.
     kinds = MILD if any(isinstance(one, Floats) and one.sized_by_others for one in record.tensors.values()) else KINDS
     return {**_tensors(record, trial, sizes, lead, kinds, parameters=True), **_options(record, trial)}
 
