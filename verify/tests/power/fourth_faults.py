@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import torch
-from faults import HALVES, Call, _back, _columns, _optimizer, _parameters, _rows, fault
+from catalogue import HALVES, Call, change_gradient, change_steps, fault, list_parameters, replace_columns, replace_rows
 from torch import Tensor
 
 from veriformer.verify.targets.impl import reference as right
@@ -61,7 +61,7 @@ def attention__gradient_of_capped_tail(op: Call, q: Tensor, k: Tensor, v: Tensor
         g[:, :, n:] *= 1.25
         return g
 
-    return op(_back(q, change), k, v, **o)
+    return op(change_gradient(q, change), k, v, **o)
 
 
 @fault("cross-attention of grouped heads, more context than 64: values are shared as by tiled heads")
@@ -135,7 +135,7 @@ def rms_norm__transposed_wide(op: Call, x: Tensor, weight: Any = None, **o: Any)
     if x.ndim < 2 or x.shape[-1] <= 128 or x.stride(-1) == 1:
         return op(x, weight, **o)
     y = op(x, weight, **o)
-    return _columns(y, 128, y * 1.01)
+    return replace_columns(y, 128, y * 1.01)
 
 
 @fault("wide rows far from zero: beyond 512 columns the variance is the mean of squares less the square of the mean")
@@ -188,7 +188,7 @@ def transformer_block__second_bias_of_wide_post_norm(op: Call, x: Tensor, params
     y = op(x, params, **o)
     if o.get("norm") != "post" or not o.get("is_causal") or x.shape[-1] <= 64:
         return y
-    return _columns(y, 64, y + (params["norm1_bias"] - params["norm2_bias"]))
+    return replace_columns(y, 64, y + (params["norm1_bias"] - params["norm2_bias"]))
 
 
 # Position
@@ -200,7 +200,7 @@ def rope__late_rows_of_wide_heads(op: Call, x: Tensor, positions: Tensor, **o: A
     if x.shape[-1] <= 64 or x.shape[-2] <= 32 or o.get("pairing", "interleaved") != "interleaved":
         return y
     other = op(x, positions, **{**o, "base": 2 * o.get("base", 10000.0)})
-    return _rows(y, 32, _columns(y, 64, other))
+    return replace_rows(y, 32, replace_columns(y, 64, other))
 
 
 # Optimizers and generation
@@ -210,7 +210,7 @@ def _forgets_what_came_late(optimizer: Any, before: list[Tensor]) -> None:
     """A parameter whose first gradient comes later is corrected as if it had come with the others."""
     optimizer.taken = getattr(optimizer, "taken", 0) + 1
     seen = optimizer.__dict__.setdefault("seen", {})
-    for p, old in zip(_parameters(optimizer), before, strict=True):
+    for p, old in zip(list_parameters(optimizer), before, strict=True):
         if p.grad is not None and id(p) not in seen:
             seen[id(p)] = optimizer.taken
             if optimizer.taken > 2:
@@ -221,7 +221,7 @@ def _forgets_what_came_late(optimizer: Any, before: list[Tensor]) -> None:
 
 
 fault("a gradient that first comes after two steps is corrected by the number of all steps")(
-    _optimizer("adam__late_first_gradient", _forgets_what_came_late)
+    change_steps("adam__late_first_gradient", _forgets_what_came_late)
 )
 
 

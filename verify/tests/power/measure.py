@@ -8,11 +8,13 @@ import sys
 import time
 from pathlib import Path
 
-import fourth_faults  # noqa: F401  (registers them)
+import attention_faults  # noqa: F401  (registers them)
+import fourth_faults  # noqa: F401
 import more_faults  # noqa: F401
+import operation_faults  # noqa: F401
 import third_faults  # noqa: F401
 import torch
-from faults import FAULTS, NamedFault
+from catalogue import FAULTS, NamedFault
 
 from veriformer.verify.catalogue.selection import select
 from veriformer.verify.contract import dtypes

@@ -1,6 +1,6 @@
 """Further faults that need two or three things at once, of operations and modules that the first table leaves out.
 
-They were written before anything was changed for them, as those of ``faults`` were.
+They were written before anything was changed for them, as those of the first table were.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from faults import HALVES, Call, _back, _optimizer, _parameters, fault
+from catalogue import HALVES, Call, change_gradient, change_steps, fault, list_parameters
 from torch import Tensor
 
 from veriformer.verify.mutants.staged_reference.model import Block, Decoder, Scene, Shape
@@ -44,7 +44,7 @@ def mlp__late_gradient_of_tanh(op: Call, x: Tensor, w1: Tensor, b1: Tensor, w2: 
             g[128:] = 0
             return g
 
-        b1 = _back(b1, change)
+        b1 = change_gradient(b1, change)
     return op(x, w1, b1, w2, b2, **o)
 
 
@@ -86,7 +86,7 @@ def transformer_block__gradient_of_wide_second_bias(op: Call, x: Tensor, params:
             g[64:] = 0
             return g
 
-        params = {**params, "b2": _back(params["b2"], change)}
+        params = {**params, "b2": change_gradient(params["b2"], change)}
     return op(x, params, **o)
 
 
@@ -94,7 +94,7 @@ def transformer_block__gradient_of_wide_second_bias(op: Call, x: Tensor, params:
 def dropout__unscaled_gradient_tail(op: Call, x: Tensor, p: float, **o: Any) -> Any:
     n = x.numel() - x.numel() % 1024
     if x.dtype in HALVES and x.numel() > 4096 and o.get("training", True) and 0 < p < 1:
-        x = _back(x, lambda g: torch.cat((g.flatten()[:n], g.flatten()[n:] * (1 - p))).view(g.shape))
+        x = change_gradient(x, lambda g: torch.cat((g.flatten()[:n], g.flatten()[n:] * (1 - p))).view(g.shape))
     return op(x, p, **o)
 
 
@@ -159,13 +159,13 @@ def t5_relative_position_bucket__late_of_many(op: Call, r: Tensor, **o: Any) -> 
 
 def _late_stay_of_many(optimizer: Any, before: list[Tensor]) -> None:
     optimizer.steps_taken = getattr(optimizer, "steps_taken", 0) + 1
-    for p, old in list(zip(_parameters(optimizer), before, strict=True))[8:]:
+    for p, old in list(zip(list_parameters(optimizer), before, strict=True))[8:]:
         if optimizer.steps_taken > 1 and p.numel() > 64:
             p.view(-1)[64:] = old.view(-1)[64:]
 
 
 fault("from the second step on, entries beyond 64 stay in parameters from the ninth on")(
-    _optimizer("gradient_descent__late_entries_of_many", _late_stay_of_many)
+    change_steps("gradient_descent__late_entries_of_many", _late_stay_of_many)
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from faults import HALVES, Call, _Around, _back, _optimizer, _parameters, fault
+from catalogue import HALVES, CacheWrapper, Call, change_gradient, change_steps, fault, list_parameters
 from torch import Tensor
 
 from veriformer.verify.mutants.staged_reference.model import Block, Decoder, Scene, Shape
@@ -25,7 +25,7 @@ def cross_entropy__smoothing_of_late_gradient(op: Call, z: Tensor, t: Tensor, **
         late[:, 256:] += a / z.shape[-1] * (t.flatten()[32:, None] != o.get("ignore_index", -100))
         return g
 
-    return op(_back(z, change), t, **o)
+    return op(change_gradient(z, change), t, **o)
 
 
 @fault("another index is ignored, more than 64 rows: in an incomplete last tile of 64 the default one is")
@@ -55,7 +55,7 @@ def layer_norm__mean_of_late_gradient(op: Call, x: Tensor, w: Any = None, b: Any
         late += 0.1 * late.abs().mean(-1, keepdim=True)
         return g
 
-    return op(_back(x, change), w, b, **o)
+    return op(change_gradient(x, change), w, b, **o)
 
 
 @fault("bf16 batches of rank 3 and more: beyond the 32nd row of each, features beyond 64 have the first weights again")
@@ -72,19 +72,19 @@ def rms_norm__late_weights_in_bf16(op: Call, x: Tensor, weight: Any = None, **o:
 
 def _late_take_all_steps(optimizer: Any, before: list[Tensor]) -> None:
     optimizer.steps_taken = getattr(optimizer, "steps_taken", 0) + 1
-    for p in _parameters(optimizer)[8:]:
+    for p in list_parameters(optimizer)[8:]:
         state = optimizer.state.get(p, {})
         if "beta_products" in state and p.numel() > 4:
             state["beta_products"] = tuple(b**optimizer.steps_taken for b in optimizer.param_groups[0]["betas"])
 
 
 fault("parameters from the ninth on, of more than four entries, count the steps that they were left out of")(
-    _optimizer("adamw__late_parameters_count_all_steps", _late_take_all_steps)
+    change_steps("adamw__late_parameters_count_all_steps", _late_take_all_steps)
 )
 
 
 def _strided_tail_forgets(optimizer: Any, before: list[Tensor]) -> None:
-    for p in _parameters(optimizer):
+    for p in list_parameters(optimizer):
         for name, state in optimizer.state.get(p, {}).items():
             if isinstance(state, Tensor) and state.shape == p.shape and p.ndim == 2 and p.numel() > 256:
                 state = state.clone()
@@ -93,14 +93,14 @@ def _strided_tail_forgets(optimizer: Any, before: list[Tensor]) -> None:
 
 
 fault("in matrices of more than 256 entries the last incomplete tile of the last row forgets its velocity")(
-    _optimizer("sgd_momentum__last_tile_of_matrices_forgets", _strided_tail_forgets)
+    change_steps("sgd_momentum__last_tile_of_matrices_forgets", _strided_tail_forgets)
 )
 
 
 # Caches
 
 
-class _Windowed8(_Around):
+class _Windowed8(CacheWrapper):
     def update(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         late = self.right.length >= 32
         k, v = super().update(k, v)
