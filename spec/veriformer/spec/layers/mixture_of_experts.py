@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -158,25 +159,27 @@ class _Case:
         self.arguments = [xp.symbols("x", n, 1), *(xp.symbols(name, *shape) for name, shape in shapes.items())]
         self.g, self.chosen = xp.symbols("g", n, 1), np.array(chosen)
 
-    def output(self) -> Any:
-        return mixture_of_experts(self.xp, *self.arguments, chosen=self.chosen)
+    def output(self, *, renormalised: bool = True) -> Any:
+        return mixture_of_experts(self.xp, *self.arguments, chosen=self.chosen, renormalised=renormalised)
 
-    def printed(self, i: int) -> Any:
-        """Token i, expert by expert."""
+    def printed(self, i: int, *, renormalised: bool = True) -> Any:
+        """Token i, expert by expert; the weights are divided by their sum, or by that of all experts."""
         x, router, w1, b1, w2, b2 = (a.value for a in self.arguments)
         asked = [e for e in range(len(w1)) if self.chosen[i, e]]
-        weights = [sp.exp(x[i, 0] * router[0, e]) for e in asked]
-        z = [x[i, 0] * w1[e, 0, 0] + b1[e, 0] for e in asked]
-        said = [u * (1 + sp.erf(u / sp.sqrt(2))) / 2 * w2[e, 0, 0] + b2[e, 0] for u, e in zip(z, asked, strict=True)]
-        return sum(p * y for p, y in zip(weights, said, strict=True)) / sum(weights)
+        weights = [sp.exp(x[i, 0] * router[0, e]) for e in range(len(w1))]
+        z = {e: x[i, 0] * w1[e, 0, 0] + b1[e, 0] for e in asked}
+        said = [weights[e] * (u * (1 + sp.erf(u / sp.sqrt(2))) / 2 * w2[e, 0, 0] + b2[e, 0]) for e, u in z.items()]
+        return sum(said) / sum(weights[e] for e in (asked if renormalised else range(len(w1))))
 
 
-@step(scope=Scope.ENUMERATED, detail="3 experts of one hidden unit, two tokens, choices of one, two and three")
+@step(scope=Scope.ENUMERATED, detail="3 experts of one hidden unit, two tokens, choices of one, two and three, both softmaxes")
 def _formula() -> Identities:
     """The formula is the sum over the chosen experts."""
-    for chosen in ([[True, False, True], [False, True, False]], [[True, True, True], [False, True, True]]):
+    choices = [[True, False, True], [False, True, False]], [[True, True, True], [False, True, True]]
+    for chosen, renormalised in product(choices, (True, False)):
         case = _Case(2, 3, chosen)
-        yield from entrywise(computed(case.output).each(case.xp.in_full), [case.printed(i) for i in range(2)])
+        output = computed(case.output, renormalised=renormalised).each(case.xp.in_full)
+        yield from entrywise(output, [case.printed(i, renormalised=renormalised) for i in range(2)])
 
 
 @step()
@@ -215,14 +218,18 @@ def _one_expert() -> Identities:
     yield computed(case.output).entry(0, 0), z * (1 + sp.erf(z / sp.sqrt(2))) / 2 * w2 + b2
 
 
-@step(scope=Scope.ENUMERATED, detail="2 and 3 experts of one hidden unit, choices of one and two")
+@step(scope=Scope.ENUMERATED, detail="2 and 3 experts of one hidden unit, choices of one and two, both softmaxes")
 def _vjp() -> Identities:
     """For a choice that stays, the vector-Jacobian product is the formula's derivative: experts that are not asked, and
     their scores, have no gradient.
     """
-    for case in (_Case(2, 2, [[True, False], [True, True]]), _Case(1, 3, [[True, False, True]])):
-        y = case.output()
-        ours = mixture_of_experts_vjp(case.xp, *(*case.arguments, case.g), chosen=case.chosen)
+    cases = (2, 2, [[True, False], [True, True]]), (1, 3, [[True, False, True]])
+    for sizes, renormalised in product(cases, (True, False)):
+        case = _Case(*sizes)
+        y = case.output(renormalised=renormalised)
+        ours = mixture_of_experts_vjp(
+            case.xp, *(*case.arguments, case.g), chosen=case.chosen, renormalised=renormalised
+        )
         for argument, gradient in zip(case.arguments, ours, strict=True):
             true = computed(case.xp.gradient, y, case.g, argument)
             yield from entrywise([case.xp.in_full(e) for e in flat(gradient)], true.each(case.xp.in_full))
