@@ -26,6 +26,7 @@ from veriformer.verify.forms.pin import Pin
 from veriformer.verify.recognition.adapter import adapter
 from veriformer.verify.recognition.candidates import resolved
 from veriformer.verify.recognition.recognise import recognise
+from veriformer.verify.recognition.unread import NUMBERS
 from veriformer.verify.targets.loading import load
 from veriformer.verify.targets.source_files import module_of
 
@@ -123,6 +124,20 @@ def test_layers_are_called_piece_by_piece(name: str, wrong: str, way: str) -> No
     assert (pin.readings.get("cached"), pin.everywhere, pin.unread) == (way, True, ())
     assert agrees(name, pin)
     assert not agrees(wrong, pin)
+
+
+def test_another_value_of_an_unread_flag_is_tried_on_calls_of_few_numbers() -> None:
+    sizes = []
+
+    def softmax(x: torch.Tensor, dim: int = -1, pairs: bool = False) -> torch.Tensor:
+        s = torch.softmax(x, dim)
+        if pairs:
+            sizes.append(x.numel())
+        return torch.diag_embed(s[..., :4]) if pairs else s
+
+    (pin,) = recognise(softmax).pins
+    assert (pin.operation, pin.everywhere, pin.unread) == ("softmax", True, ("pairs",))
+    assert 0 < max(sizes) <= NUMBERS
 
 
 @pytest.mark.whole

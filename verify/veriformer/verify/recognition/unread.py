@@ -148,7 +148,9 @@ def _otherwise(found: Reading, name: str, value: Any) -> Fit | None:
     varied = _varied(found, name, value)
     try:
         match = None if varied is None else found.form.match(varied.candidate)
-        return None if varied is None or match is None else nearest(found.form, varied.candidate, match, {}).fit
+        if varied is None or match is None:
+            return None
+        return nearest(found.form, varied.candidate, match, {}, most=NUMBERS).fit
     except Exception:  # whatever it does when it is built so
         return None
 
