@@ -21,7 +21,7 @@ def alibi_slopes(xp: Any, num_heads: int) -> Any:
     For other H, after Press, Smith and Lewis (2022): the slopes of the power of two below, then every other slope, from
     the first on, of the power of two above.
     """
-    below = 1 << (num_heads.bit_length() - 1)
+    below = 1 << (int(num_heads).bit_length() - 1)
     own = [Fraction(8 * h, below) for h in range(1, below + 1)]
     between = [Fraction(8 * h, 2 * below) for h in range(1, 2 * below + 1, 2)]
     exponents = (own + between)[:num_heads]
