@@ -186,7 +186,7 @@ def _same(candidate: Candidate, match: Match, reading: Reading, drawn: Fitting) 
     if _of_calls(candidate) != _of_calls(reading.candidate) or match.readings.keys() != reading.match.readings.keys():
         return False
     functions = [reading.form.bind(one, reading.readings) for one in (candidate, reading.candidate)]
-    return drawn.explained(functions[0], functions[1], reading.conventions)
+    return drawn.explaining(functions[0], [("it", functions[1])], reading.conventions) is not None
 
 
 def _of_calls(candidate: Candidate) -> dict[str, str]:

@@ -9,7 +9,7 @@ import math
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -194,29 +194,43 @@ class Fitting:
                 found.append(_called(_trial(target, call), weightless)[0])
         return not any(bool((one.value != 0).any()) for one in found if one is not None)
 
-    def explained(
-        self, function: Callable[..., Any], rival: Callable[..., Any], conventions: Mapping[str, str]
-    ) -> bool:
-        """Return whether two functions give the same results, in all plain calls that both answer."""
-        held = self._alike(function, rival, conventions)
-        return bool(held) and all(held)
+    def explaining(
+        self,
+        function: Callable[..., Any],
+        rivals: Iterable[tuple[str, Callable[..., Any]]],
+        conventions: Mapping[str, str],
+    ) -> str | None:
+        """Return the name of the first rival that gives the results of a function in all plain calls that both answer.
+
+        None where no rival does.
+        """
+        answers = self._answers(function, conventions)
+        for name, rival in rivals:
+            alike = self._compared(answers, rival, conventions)
+            if next(alike, False) and all(alike):
+                return name
+        return None
 
     def differs(self, function: Callable[..., Any], other: Callable[..., Any], conventions: Mapping[str, str]) -> bool:
         """Return whether a function gives something else than another one in some plain call that both answer."""
-        return not all(self._alike(function, other, conventions))
+        return not all(self._compared(self._answers(function, conventions), other, conventions))
 
-    def _alike(
-        self, function: Callable[..., Any], rival: Callable[..., Any], conventions: Mapping[str, str]
-    ) -> list[bool]:
+    def _answers(self, function: Callable[..., Any], conventions: Mapping[str, str]) -> list[tuple[Call, Any]]:
+        """Return the plain calls that a function answers, with its results."""
         target = self._plain(target_of(self.operation.name, function, conventions))
+        plain = [call for call in self._drawn("fp32", target, conventions) if call.ordinary]
+        outcomes = [(call, _answer(target, call)[0]) for call in plain]
+        return [(call, outcome.value) for call, outcome in outcomes if outcome is not None]
+
+    def _compared(
+        self, answers: Sequence[tuple[Call, Any]], rival: Callable[..., Any], conventions: Mapping[str, str]
+    ) -> Iterator[bool]:
+        """Yield whether results are those of a rival, for each call that it answers."""
         other = target_of(self.operation.name, rival, conventions)
-        held = []
-        for call in self._drawn("fp32", target, conventions):
-            if call.ordinary:
-                found, expected = (_answer(one, call)[0] for one in (target, other))
-                if found is not None and expected is not None:
-                    held.append(_near(found.value, expected.value))
-        return held
+        for call, result in answers:
+            expected = _answer(other, call)[0]
+            if expected is not None:
+                yield _near(result, expected.value)
 
     def _in(self, dtype: str, target: Target, conventions: Mapping[str, str], every: int) -> Fit:
         calls = self._drawn(dtype, target, conventions)[::every]

@@ -295,9 +295,10 @@ def rival_of(found: Reading) -> str:
         function = form.bind(candidate, choice)
         variants = form.variants(function) if form.variants is not None and not _is_close(found.fit) else {}
         terms = form.terms(function) if form.terms is not None else {}
-        for name, rival in (*form.rivals.items(), *variants.items(), *terms.items()):
-            if fitting.explained(function, rival, found.conventions):
-                return f"it has {name}, which the contract's {form.operation} has not"
+        rivals = (*form.rivals.items(), *variants.items(), *terms.items())
+        name = fitting.explaining(function, rivals, found.conventions)
+        if name is not None:
+            return f"it has {name}, which the contract's {form.operation} has not"
     return ""
 
 
@@ -331,14 +332,13 @@ def known_fault_of(found: Reading, among: Mapping[str, tuple[str, ...]] | None =
     fitting = Fitting(OPERATION[form.operation])
     for choice in choices_of(among or found.match.readings, {}, ""):
         function = form.bind(candidate, choice)
-        for mutant in mutants.MUTANTS:
-            fault = mutant.faults.get(form.operation)
-            if fault is not None and fitting.explained(
-                function, combinators.faulty(form.operation, fault), found.conventions
-            ):
-                told = f"it gives what a known fault gives: {mutant.title}"
-                match = replace(found.match, told=(*found.match.told, told))
-                return replace(found, match=match, readings=choice)
+        faults = ((mutant.title, mutant.faults.get(form.operation)) for mutant in mutants.MUTANTS)
+        rivals = ((x, combinators.faulty(form.operation, fault)) for x, fault in faults if fault is not None)
+        title = fitting.explaining(function, rivals, found.conventions)
+        if title is not None:
+            told = f"it gives what a known fault gives: {title}"
+            match = replace(found.match, told=(*found.match.told, told))
+            return replace(found, match=match, readings=choice)
     return None
 
 
