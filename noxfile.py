@@ -18,12 +18,13 @@ STRICT = ("--strict",)
 ATTENTION = (*STRICT, "--only", "attention", "causal_lm", "masked_lm", "seq2seq_lm")
 TARGETS = {
     "impl:reference": STRICT,
+    "impl:formula": (*STRICT, "--dtype", "fp32"),
     "impl:tiled": ATTENTION,
     "impl:sdpa": ATTENTION,
     "impl:flex": ATTENTION,
     "torch": (),
 }
-"""What conformance runs. Our backends of attention differ in nothing else than this, which is run once."""
+"""Targets of conformance, with their options. Our backends of attention differ in nothing else, which is run once."""
 
 ROOTS = ("spec", "impl", "verify", "bench", "reports")
 
