@@ -1,4 +1,4 @@
-"""What holds for the tests of all packages."""
+"""Options and fixtures for the tests of all packages."""
 
 import contextlib
 import gc
@@ -14,7 +14,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 
 def pytest_collection_finish() -> None:
-    """What was imported and collected stays: runs inside of tests collect garbage, and need not look through it."""
+    """Exclude imported and collected objects from later garbage collections, which runs inside of tests trigger."""
     gc.collect()
     gc.freeze()
 
@@ -59,7 +59,7 @@ def _launcher():
 
 @pytest.fixture(scope="module")
 def warm(_launcher):
-    """Whatever a module starts as ``sys.executable`` is forked from one process; see ``verify/tests/warm.py``."""
+    """Fork every ``sys.executable`` that a module starts from one process; see ``verify/tests/warm.py``."""
     interpreter, sys.executable = sys.executable, _launcher
     yield
     sys.executable = interpreter

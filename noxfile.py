@@ -37,7 +37,7 @@ def install(session: nox.Session, *groups: str, project: str = ".") -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Style, and the rules that forbid what the design forbids."""
+    """Check style, and the rules that forbid what the design forbids."""
     install(session, "lint")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
@@ -46,27 +46,27 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """mypy strict over all five roots."""
+    """Check types in all five roots: mypy, strict."""
     install(session, "types")
     session.run("mypy")
 
 
 @nox.session
 def imports(session: nox.Session) -> None:
-    """Imports between the packages point one way."""
+    """Check that imports between the packages point one way."""
     install(session, "imports")
     session.run("lint-imports")
 
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """First tier of every package's own tests, in parallel: minutes in all, and no test longer than its limit."""
+    """Run the first tier of every package's tests, in parallel: minutes in all, and no test longer than its limit."""
     run_tests(session, "not gpu and not whole", "--limit-s=2")
 
 
 @nox.session
 def whole(session: nox.Session) -> None:
-    """Second tier of the tests: whole runs, processes that are killed, compilation, planted costs, Triton, Dask."""
+    """Run the second tier of tests: whole runs, killed processes, compilation, planted costs, Triton, Dask."""
     run_tests(session, "whole and not gpu")
 
 
@@ -103,7 +103,7 @@ def sabotage(session: nox.Session) -> None:
 
 @nox.session
 def conformance(session: nox.Session) -> None:
-    """Proofs, the shipped targets, exact counts, and one page that shows them: out/index.html and out/results.json."""
+    """Prove the spec, verify the shipped targets, count costs, and write one page: out/index.html, out/results.json."""
     install(session)
     profile = session.posargs or ["--profile", "quick"]
     session.run("veriformer", "spec", "--json", str(OUT / "spec.json"), silent=True)
@@ -120,7 +120,7 @@ def conformance(session: nox.Session) -> None:
 
 @nox.session
 def mutants(session: nox.Session) -> None:
-    """The kill matrix: every known bug against every requirement that could see it."""
+    """Run every known bug against every requirement that could see it, and write the kill matrix: out/mutants.json."""
     install(session)
     session.run("veriformer", "mutants", "--json", str(OUT / "mutants.json"), *session.posargs)
 
@@ -134,7 +134,8 @@ def kernels(session: nox.Session) -> None:
 
 @nox.session
 def alarms(session: nox.Session) -> None:
-    """Seek false alarms: all that is correct, quickly, under random seeds; `nox -s alarms -- 50` does so 50 times."""
+    """Seek false alarms: verify all correct targets and variants under random seeds; `nox -s alarms -- 50`: 50 times.
+    """
     install(session)
     for _ in range(int(next(iter(session.posargs), 1))):
         for target, only in TARGETS.items():
@@ -144,21 +145,21 @@ def alarms(session: nox.Session) -> None:
 
 @nox.session
 def engine(session: nox.Session) -> None:
-    """Whole runs on a Dask scheduler and workers that are killed, stopped and started again; and what they cost."""
+    """Measure whole runs on a Dask scheduler and workers that are killed, stopped and started again."""
     install(session, project=".[distributed]")
     session.run("pytest", "-q", "verify/tests/whole_engine.py", *session.posargs)
 
 
 @nox.session
 def campaign(session: nox.Session) -> None:
-    """What a campaign is worth: rare faults, against plain runs of as much processor time; `-- --minutes 20`."""
+    """Measure a campaign against plain runs of as much processor time: rare faults found; `-- --minutes 20`."""
     install(session, project=".[distributed]")
     session.run("python", "verify/tests/whole_campaign.py", *session.posargs)
 
 
 @nox.session
 def field(session: nox.Session) -> None:
-    """Ordinary code, correct and faulty: all of the corpus in verify/tests/field, each file judged as a whole run."""
+    """Judge ordinary code, correct and faulty: each file in verify/tests/field as a whole run."""
     install(session, "parallel")
     session.run(
         "pytest", "-q", "--numprocesses=auto", "--dist=worksteal", "verify/tests/whole_field.py", *session.posargs
@@ -167,7 +168,7 @@ def field(session: nox.Session) -> None:
 
 @nox.session
 def pairs(session: nox.Session) -> None:
-    """Two implementations compared: every pair in verify/tests/comparison/pairs, right, wrong and coarse."""
+    """Compare every pair of implementations in verify/tests/comparison/pairs: right, wrong and coarse."""
     install(session, "parallel")
     session.run("pytest", "-q", "--numprocesses=auto", "verify/tests/comparison/whole_pairs.py", *session.posargs)
 
@@ -213,42 +214,42 @@ def workflows(session: nox.Session) -> None:
 
 @nox.session
 def audit(session: nox.Session) -> None:
-    """Ask for known vulnerabilities of the versions that were tested."""
+    """Check the pinned versions for known vulnerabilities."""
     session.install("pip-audit")
     session.run("pip-audit", "--requirement", "constraints.txt", "--no-deps", "--disable-pip")
 
 
 @nox.session
 def counts(session: nox.Session) -> None:
-    """Exact operation and memory counts against the symbolic cost."""
+    """Hold exact counts of operations and memory against the symbolic costs."""
     install(session)
     session.run("veriformer", "bench", "counts", "--json", str(OUT / "benchmarks.json"), *session.posargs)
 
 
 @nox.session
 def scaling(session: nox.Session) -> None:
-    """How times of the shipped implementation grow with each size, against the elasticity that the formulas predict."""
+    """Time the shipped implementation at growing sizes, against the elasticities that the formulas predict."""
     install(session)
     session.run("veriformer", "bench", "scaling", "--json", str(OUT / "scaling.json"), *session.posargs)
 
 
 @nox.session
 def regression(session: nox.Session) -> None:
-    """Whether this checkout is slower than another: `nox -s regression -- ../base .`."""
+    """Test for a slowdown of this checkout against another: `nox -s regression -- ../base .`."""
     install(session, project=".[history]")
     session.run("veriformer", "bench", "regression", "--json", str(OUT / "regression.json"), *session.posargs)
 
 
 @nox.session
 def aa(session: nox.Session) -> None:
-    """What the gate for regressions is worth: false alarms on identical code, planted slowdowns that it finds."""
+    """Measure the regression gate: false alarms on identical code, and planted slowdowns found."""
     install(session)
     session.run("veriformer", "bench", "aa", "--json", str(OUT / "gate.json"), *session.posargs)
 
 
 @nox.session(venv_params=["--system-site-packages"])
 def bench_gpu(session: nox.Session) -> None:
-    """All that needs a GPU, with the machine's own PyTorch, in eight minutes; and the regression of `-- BASE HEAD`."""
+    """Run all that needs a GPU, with the machine's own PyTorch, in eight minutes; `-- BASE HEAD` adds a regression."""
     found = session.run("python", "-c", "import torch; print(torch.cuda.is_available())", silent=True)
     if "True" not in str(found):
         session.skip("no CUDA device")
@@ -309,6 +310,6 @@ def benchmark_history(session: nox.Session) -> None:
 
 @nox.session
 def peers(session: nox.Session) -> None:
-    """Ours timed beside torch.nn, transformers and PyTorch's kernels and optimizer, as ratios with their noise."""
+    """Time our implementation beside torch.nn, transformers and PyTorch's kernels: ratios with their noise."""
     install(session, project=".[peers]")
     session.run("veriformer", "bench", "peers", "--json", str(OUT / "peers.json"), *session.posargs)

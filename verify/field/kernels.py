@@ -1,4 +1,4 @@
-"""Generated kernels of public benchmarks, held against their problems: python verify/field/kernels.py FOLDER [NAME...]
+"""Comparison of public generated kernels with their problems: python verify/field/kernels.py FOLDER [NAME...]
 
 FOLDER holds a clone by the name below, at the commit below; nothing of it is copied. Each solution in Triton is
 compared with its problem on the CPU, under Triton's interpreter, as `veriformer compare PROBLEM SOLUTION` does. Two
@@ -69,13 +69,13 @@ class _Anywhere(ast.NodeTransformer):
         return ast.Constant("cpu") if node.value == "cuda" else node
 
 
-def rewritten(source: str, change: ast.NodeTransformer) -> str:
-    """The source as the change leaves it."""
+def rewrite(source: str, change: ast.NodeTransformer) -> str:
+    """Return the source text after a change of its syntax tree."""
     return ast.unparse(ast.fix_missing_locations(change.visit(ast.parse(source))))
 
 
 def _numbers(problem: Path) -> float:
-    """The numbers among the arguments of a problem that runs; infinity of one that does not."""
+    """Return how many numbers the arguments of a problem hold; infinity where the problem does not run."""
     try:
         with torch.device("meta"):
             found = runpy.run_path(str(problem))
@@ -86,13 +86,14 @@ def _numbers(problem: Path) -> float:
         return math.inf
 
 
-def made_smaller(problem: Path, folder: Path) -> Path:
-    """A copy of a problem whose arguments are few enough, by the least power of two; else the smallest that runs."""
+def shrink_sizes(problem: Path, folder: Path) -> Path:
+    """Copy a problem, its sizes divided by the least power of two that leaves few numbers; else the smallest that runs.
+    """
     copy = folder / problem.name
     source = problem.read_text(encoding="utf-8")
     sizes: dict[float, str] = {}
     for power, least in itertools.product(range(14), SIZES):
-        text = rewritten(source, _Smaller(2**power, least))
+        text = rewrite(source, _Smaller(2**power, least))
         copy.write_text(text, encoding="utf-8")
         sizes.setdefault(_numbers(copy), text)
         if min(sizes) <= LARGEST:
@@ -101,23 +102,23 @@ def made_smaller(problem: Path, folder: Path) -> Path:
     return copy
 
 
-def compared(session: Session, problem: Path, solution: Path, seconds: float) -> Comparison:
-    """What the comparison of a problem and a solution comes to."""
+def compare(session: Session, problem: Path, solution: Path, seconds: float) -> Comparison:
+    """Return the comparison of a problem and a solution, within a limit in seconds."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        reference, candidate = made_smaller(problem, folder), folder / "solution.py"
-        candidate.write_text(rewritten(solution.read_text(encoding="utf-8"), _Anywhere()), encoding="utf-8")
+        reference, candidate = shrink_sizes(problem, folder), folder / "solution.py"
+        candidate.write_text(rewrite(solution.read_text(encoding="utf-8"), _Anywhere()), encoding="utf-8")
         return concluded(observe(session, str(reference), str(candidate), None, seconds))
 
 
-def told(found: Comparison) -> str:
-    """What was found in one line; why nothing can be said, where that is so."""
+def format_findings(found: Comparison) -> str:
+    """Return the findings on one line, or the reason why nothing can be concluded."""
     findings = [f"{one.weight.value}: {one.what}" + (f" ({one.when})" if one.when else "") for one in found.findings]
     return " | ".join([*findings, *([found.why] if found.why else [])]) or "-"
 
 
 def main() -> None:
-    """Compare each solution that is asked for, and print what came out."""
+    """Compare each solution that is named, and print a line for each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("wanted", nargs="*", metavar="MODEL[/PROBLEM]")
@@ -137,8 +138,8 @@ def main() -> None:
                 continue
             before = server.cpu_times()
             try:
-                found = compared(session, problem, root / file, asked.seconds)
-                row = (str(found.exit_status), f"{found.seconds:.0f}", str(found.cases), told(found))
+                found = compare(session, problem, root / file, asked.seconds)
+                row = (str(found.exit_status), f"{found.seconds:.0f}", str(found.cases), format_findings(found))
             except TargetError as error:
                 row = ("2", "", "", str(error))
             now = server.cpu_times()

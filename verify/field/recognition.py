@@ -1,4 +1,4 @@
-"""What is recognised in public repositories: python verify/field/recognition.py FOLDER [NAME...]
+"""Recognition in public repositories: python verify/field/recognition.py FOLDER [NAME...]
 
 FOLDER holds clones by the names below, at the commits below. Nothing of them is copied; absent ones are left out.
 Every Python file listed is loaded in a process of its own. Prints what was recognised and what was not, and the counts:
@@ -335,8 +335,8 @@ print("RECOGNISED " + json.dumps(found))
 """
 
 
-def looked_at(file: Path) -> dict[str, list[dict[str, str]]] | str:
-    """What was recognised in a file, or why it could not be loaded."""
+def recognise_file(file: Path) -> dict[str, list[dict[str, str]]] | str:
+    """Return the result of ``recognise`` for a file, as JSON, or the reason why the file could not be loaded."""
     command = [sys.executable, "-c", _ONE, str(file)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
@@ -355,7 +355,7 @@ def _named(file: Path, root: Path, patterns: tuple[str, ...]) -> bool:
 
 
 def main(folder: str, *names: str) -> None:
-    """Print what was found, file by file, and the counts."""
+    """Print the recognised operations file by file, and the counts."""
     total: Counter[str] = Counter()
     for name, (repository, patterns) in REPOSITORIES.items():
         root = Path(folder) / name
@@ -364,7 +364,7 @@ def main(folder: str, *names: str) -> None:
         counts: Counter[str] = Counter()
         files = {file for pattern in patterns for file in root.glob(pattern)}
         for file in sorted(file for file in files if file.name != "__init__.py" or _named(file, root, patterns)):
-            found = looked_at(file)
+            found = recognise_file(file)
             if isinstance(found, str):
                 print(f"{name} {file.relative_to(root)}: {found}")
                 counts["files not loaded"] += 1
