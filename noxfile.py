@@ -134,8 +134,7 @@ def kernels(session: nox.Session) -> None:
 
 @nox.session
 def alarms(session: nox.Session) -> None:
-    """Seek false alarms: verify all correct targets and variants under random seeds; `nox -s alarms -- 50`: 50 times.
-    """
+    """Seek false alarms: verify all correct targets and variants, seeds drawn; `nox -s alarms -- 50`: 50 rounds."""
     install(session)
     for _ in range(int(next(iter(session.posargs), 1))):
         for target, only in TARGETS.items():

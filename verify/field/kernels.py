@@ -87,8 +87,7 @@ def _numbers(problem: Path) -> float:
 
 
 def shrink_sizes(problem: Path, folder: Path) -> Path:
-    """Copy a problem, its sizes divided by the least power of two that leaves few numbers; else the smallest that runs.
-    """
+    """Copy a problem, its sizes divided by the least power of two that leaves few numbers, else with the fewest."""
     copy = folder / problem.name
     source = problem.read_text(encoding="utf-8")
     sizes: dict[float, str] = {}

@@ -25,7 +25,7 @@ class Channel(Protocol):
 
 
 def serve(channel: Channel) -> None:
-    """Be told the session, then do items until the channel is closed; an item's own exceptions are answers."""
+    """Receive the session, then answer items until the channel closes; an item's own exceptions are answers."""
     session = json.loads(channel.receive())
     channel.send(os.getpid())
     os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)  # for processes that the items start
@@ -72,7 +72,7 @@ def _told(error: BaseException) -> str:
 
 
 def silence() -> None:
-    """Whatever an implementation prints goes nowhere; the channel has a descriptor of its own."""
+    """Redirect standard output and error to os.devnull; the channel has a descriptor of its own."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)

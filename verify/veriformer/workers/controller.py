@@ -171,7 +171,7 @@ class Controller:
             self._looked = 0.0
 
     def last_on(self, item: str) -> int:
-        """On how many workers an item was among the last that had begun, one for each of their threads."""
+        """Return on how many workers an item was among the last that began, one for each thread of a worker."""
         return sum(item in list(begun)[-self._threads.get(worker, 1) :] for worker, begun in self._begun.items())
 
     def _allowed(self) -> list[str]:
@@ -266,7 +266,7 @@ class Side(Protocol):
         """Send nothing more to a worker."""
 
     def last_on(self, item: str) -> int:
-        """On how many workers an item was among the last that had begun."""
+        """Return on how many workers an item was among the last that began."""
 
 
 class Dispatch:
@@ -292,7 +292,7 @@ class Dispatch:
         self.left = len(items)
 
     def go(self) -> None:
-        """Until nothing is left."""
+        """Dispatch items and receive outcomes until none is left."""
         try:
             self._send()
             while self.left:
@@ -359,7 +359,7 @@ class Dispatch:
                 self.ready.extendleft(reversed(names))
 
     def _take_back(self) -> None:
-        """Have what nobody is left to do done by others, but for an item that has ended its workers."""
+        """Requeue items whose workers are gone; give up an item that was the last to begin on enough of them."""
         for future in [future for future in self.under_way if self.side.stranded(future)]:
             future.cancel()
             names = self.under_way.pop(future)
@@ -388,7 +388,7 @@ class Dispatch:
         self._finish(name, outcome)
 
     def _failed(self, future: Future, names: Sequence[str]) -> None:
-        """A future without a result: lost, or given up with the workers that it was sent to."""
+        """Handle a future without a result: its items are lost, or ended the workers that they were sent to."""
         if len(names) > 1:
             self.alone.update(names)
             self.ready.extendleft(reversed(names))

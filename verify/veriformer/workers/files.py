@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def sources(place: str, folder: Path | None = None) -> dict[str, bytes]:
-    """The Python files that a file or a dotted module consists of, by their path relative to where it is loaded from.
+    """Return the Python files of a file or dotted module, by path relative to the folder from which it is loaded.
 
     A file comes with whatever it imports from beside it, found in its source without running it; a dotted module that
     lies in the working folder (or the one given) likewise; what is installed has none. Files that are opened or
@@ -23,7 +23,7 @@ def sources(place: str, folder: Path | None = None) -> dict[str, bytes]:
 
 
 def read(paths: Sequence[Path]) -> dict[str, bytes]:
-    """Files by the name that they have there: that of a file, and below a folder's name its content."""
+    """Read files and folders, by name: a file's own, and below a folder's name its content."""
     found = {}
     for path in map(Path.resolve, paths):
         files = [path] if path.is_file() else [file for file in sorted(path.rglob("*")) if file.is_file()]
@@ -32,7 +32,7 @@ def read(paths: Sequence[Path]) -> dict[str, bytes]:
 
 
 def _module_files(root: Path, dotted: str) -> Sequence[Path]:
-    """Of a dotted module that lies under a folder: its file and those of the packages that it is in."""
+    """Return the file of a dotted module below a folder, and the ``__init__.py`` of its packages."""
     parts = dotted.split(".")
     packages = [root.joinpath(*parts[:n], "__init__.py") for n in range(1, len(parts) + 1)]
     files = [*packages, root.joinpath(*parts).with_suffix(".py")] if all(parts) else []

@@ -51,7 +51,7 @@ class Process:
         self._pid: int = self._channel.receive(_STARTING_S)
 
     def ask(self, item: str, extra: Any, limit_s: float) -> Any:
-        """Have an item done. Raises EOFError where the process has ended, or had to be after so many seconds."""
+        """Run an item in the process. Raises EOFError where the process has ended, or exceeded limit_s seconds."""
         try:
             self._channel.send(json.dumps({"item": item, "extra": extra}))
             return json.loads(self._channel.receive(limit_s))
@@ -98,7 +98,7 @@ class TakesUp(WorkerPlugin):  # type: ignore[misc]  # mypy does not look into di
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def do(self, item: str, extra: Any, limit_s: float) -> dict[str, Any]:
-        """Have an item done by a process that has nothing else to do."""
+        """Run an item in an idle process of the worker."""
         process = self._taken()
         began = time.monotonic()
         try:
@@ -125,7 +125,7 @@ class TakesUp(WorkerPlugin):  # type: ignore[misc]  # mypy does not look into di
 
 
 def perform(session: str, items: Sequence[tuple[str, Any, float]]) -> list[dict[str, Any]]:
-    """The task: do items of a session, each a name, what is said of it and its limit, and answer for them in order."""
+    """Run items of a session, each a name, its extra arguments and its limit in seconds; return answers in order."""
     worker = get_worker()
     plugin = worker.plugins[session]
     if plugin.different:

@@ -32,7 +32,7 @@ def connect(place: str, seconds: float = _CONNECT_S) -> Client:
 
 @contextlib.contextmanager
 def local(workers: int, gpus: int = 0) -> Iterator[str]:
-    """A scheduler and workers on this machine's loopback for as long as the context lasts; gives its address.
+    """Start a scheduler and workers on the loopback for as long as the context lasts; yield its address.
 
     With gpus, one worker for each of them: it alone sees it, and has an equal share of the cores for what is computed
     beside it.

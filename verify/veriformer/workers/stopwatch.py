@@ -15,7 +15,7 @@ STARVED = 0.1
 
 
 def kept_waiting(process: int | None = None) -> float:
-    """Seconds for which the main thread of a process could run and had no processor; 0 where the system is silent.
+    """Return the seconds for which a process' main thread was runnable without a processor; 0 where unknown.
 
     process: its id; this one where there is none.
     """

@@ -15,7 +15,7 @@ _PACKAGES = ("veriformer.workers", "veriformer.spec", "veriformer.impl", "verifo
 
 
 def versions(names: Sequence[str] = (), folder: Path | None = None) -> dict[str, str]:
-    """By name: the interpreter, the libraries that draw and compute, and the suite's own source as a digest.
+    """Return versions by name: interpreter, libraries that draw and compute, and a digest of the suite's own source.
 
     names: of these and no others, distributions among them; folder: where some may be installed besides.
     """
@@ -34,7 +34,7 @@ def _version(name: str, folder: Path | None) -> str:
 
 
 def differences(mine: Mapping[str, str], theirs: Mapping[str, str]) -> list[str]:
-    """Where two sets of versions differ, in words that name both."""
+    """Return a line for each version that differs, naming both."""
     names = dict.fromkeys((*mine, *theirs))
     return [
         f"{name} {theirs.get(name, 'absent')}, not {mine.get(name, 'absent')}"
@@ -44,7 +44,7 @@ def differences(mine: Mapping[str, str], theirs: Mapping[str, str]) -> list[str]
 
 
 def digest(files: Iterable[tuple[str, bytes]]) -> str:
-    """Twelve hexadecimal digits for the names and contents of files, in whatever order they come."""
+    """Return 12 hexadecimal digits of SHA-256 over file names and contents, independent of their order."""
     total = hashlib.sha256()
     for name, content in sorted(files):
         total.update(f"{name}\0{len(content)}\0".encode() + content)

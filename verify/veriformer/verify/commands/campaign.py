@@ -125,7 +125,7 @@ def campaign(
 
 
 def _teller() -> Callable[[Arm, Result], None]:
-    """Tells of what fails at once, and of the whole every minute."""
+    """Return a callback that prints each violation at once, and the totals every minute."""
     told, turns, examples = time.monotonic(), 0, 0
 
     def tell(arm: Arm, result: Result) -> None:

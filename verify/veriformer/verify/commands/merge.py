@@ -109,7 +109,7 @@ def _matrix(documents: Mapping[str, Any], json_file: Path | None) -> NoReturn:
 
 
 def _unlike(merged: merging.Merged) -> str | None:
-    """Why the target cannot be asked here what it was asked there; None where it can."""
+    """Return the reason why findings cannot be diagnosed on this machine; None where they can."""
     import torch
 
     from veriformer.verify.engine.probe import probe

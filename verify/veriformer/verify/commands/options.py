@@ -86,7 +86,7 @@ def refuse(message: object) -> NoReturn:
 
 
 def canonical_dtypes(ctx: click.Context, parameter: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
-    """The record names of formats, each once; all of them where none is named."""
+    """Return the record names of dtypes, each once; all of them where none is named."""
     try:
         return tuple(dict.fromkeys(formats.canonical(name) for name in names)) or formats.NAMES
     except ValueError as error:
@@ -94,7 +94,7 @@ def canonical_dtypes(ctx: click.Context, parameter: click.Parameter, names: tupl
 
 
 def seed_or_drawn(ctx: click.Context, parameter: click.Parameter, seed: str) -> str:
-    """The seed that was given, or one that is drawn."""
+    """Return the given seed; for ``random``, a drawn one."""
     return str(secrets.randbelow(2**32)) if seed == "random" else seed
 
 

@@ -31,7 +31,7 @@ Record = dict[str, Any]
 
 
 def flat(result: Any) -> dict[str, Any]:
-    """Every part of a result by its place: tensors, numbers and texts; of anything else the name of its type."""
+    """Return every part of a result by its place: tensors, numbers and texts; for other objects their type's name."""
     if dataclasses.is_dataclass(result) and not isinstance(result, type | Mapping):
         result = vars(result)
     parts, _ = pytree.tree_flatten_with_path(_plain(result))
@@ -54,7 +54,7 @@ def _part(leaf: Any) -> Any:
 
 
 def snapshot(x: torch.Tensor) -> torch.Tensor:
-    """The numbers of a tensor as they are at this moment, dense and on the CPU."""
+    """Copy a tensor's present values to a dense tensor on the CPU."""
     x = x.detach()
     x = x.to_dense() if x.layout != torch.strided else x
     return _clone(x).to("cpu")
@@ -69,13 +69,13 @@ def same(a: torch.Tensor, b: torch.Tensor) -> bool:
 
 
 def leaves_of(inputs: Inputs) -> dict[str, torch.Tensor]:
-    """Every tensor among the arguments by its place."""
+    """Return every tensor among the arguments by its place."""
     parts, _ = pytree.tree_flatten_with_path(inputs)
     return {_place(path): leaf for path, leaf in parts if isinstance(leaf, torch.Tensor)}
 
 
 def _place(path: Any) -> str:
-    """``argument 0``, ``argument mask``, or deeper."""
+    """Return ``argument 0``, ``argument mask``, or a deeper place."""
     rest = pytree.keystr(path[2:])
     return f"argument {str(path[1]).strip('[].').strip(chr(39))}{rest}"
 
@@ -89,7 +89,7 @@ class Called:
     threads: list[threading.Thread] = dataclasses.field(default_factory=list)
 
     def settle(self, name: str) -> None:
-        """See whether the results still are what they were when the call returned; name: what has happened since."""
+        """Record which results have changed since the call returned; name: the event since then."""
         shared = [place for place, _ in self.record.get("aliases", [])]  # written by whoever writes the argument
         known = [*self.record.get("unfinished", []), *self.record["types"], *shared]
         seen = self.record["results"]
@@ -153,7 +153,7 @@ def call(made: Callable[..., Any], inputs: Inputs, *, seed: int, gradient: bool,
 
 @contextlib.contextmanager
 def _threads(given: Iterable[torch.Tensor]) -> Iterator[None]:
-    """While it is entered, one thread computes what is quick: several wait for each other on a busy machine."""
+    """Compute small calls on one thread while entered: several threads wait for each other on a busy machine."""
     usual = _threads_now()
     if sum(x.numel() for x in given) <= WORKING:
         _use_threads(1)

@@ -165,7 +165,7 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def _histories(process: Process, job: dict[str, Any]) -> Iterator[None]:
-    """Other contents in the same tensors, and in other tensors in the same place; then call after call."""
+    """Run other contents in the same tensors, then other tensors in the same memory, then call after call."""
     first, second = (Prepared.load(process.folder, name, process.device) for name in job["histories"])
     process.make(f"{first.name}.again", first)
     yield
@@ -203,7 +203,7 @@ def _refill(mine: Inputs, others: Inputs) -> bool:
 
 
 def _in_the_same_place(mine: Inputs, others: Inputs) -> Inputs:
-    """Tensors that are new objects, with the contents of others, where these ones lie in memory."""
+    """Return new tensor objects with the contents of others, in the memory of these."""
     a, form = pytree.tree_flatten(mine)
     made = []
     for x, y in zip(a, pytree.tree_leaves(others), strict=True):
@@ -218,7 +218,7 @@ def _in_the_same_place(mine: Inputs, others: Inputs) -> Inputs:
 
 
 def _watched_attributes() -> dict[str, Any]:
-    """Every callable attribute of the modules and classes watched, by its full name."""
+    """Return every callable attribute of the watched modules and classes, by its full name."""
     return dict(_attributes())
 
 
@@ -230,7 +230,7 @@ def _attributes() -> Iterator[tuple[str, Any]]:
 
 
 def _replaced_attributes(before: Mapping[str, Any]) -> list[str]:
-    """The names of what is another thing than before, or gone; what PyTorch puts there itself is left out."""
+    """Return the names of attributes replaced or removed since; replacements by PyTorch itself are left out."""
     now = _watched_attributes()
     return sorted(n for n, x in before.items() if now.get(n) is not x and not _is_of_libraries(now.get(n)))
 

@@ -114,7 +114,6 @@ class Case:
         return replace(self, **changes)
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it."""
         return asdict(self)
 
     @classmethod

@@ -47,7 +47,7 @@ class Cause:
 
 
 def causes(found: Observed) -> list[Cause]:
-    """Every finding, in the order in which it was looked for."""
+    """Return every cause of a difference, in the order of the searches."""
     known = [*_tampering(found), *_endings(found)]
     known += [*_history(found), *_numbers(found), *_forms(found), *_chance(found), *_purity(found)]
     return known
@@ -70,7 +70,7 @@ def _tampering(found: Observed) -> Iterator[Cause]:
 
 
 def _endings(found: Observed) -> Iterator[Cause]:
-    """Calls that raise, or do not come back."""
+    """Yield causes of calls that raise or do not return."""
     calls = [one for one in _both(found) if one.differs("raises")]
     groups: dict[str, list[Evidence]] = {}
     for one in calls:
@@ -105,7 +105,7 @@ def _openly(features: Collection[str]) -> bool:
 
 
 def _history(found: Observed) -> Iterator[Cause]:
-    """Results that are right alone and wrong after other calls, or with memory that nobody has written."""
+    """Yield causes of results that are right alone, and wrong after other calls or over uninitialized memory."""
     alone = {one.name for one in found.of("alone") if not one.differs(*NUMERIC, "shape", "dtype", "raises")}
     tested = {one.name for one in found.of("alone")}
     off = [one for one in _both(found) if one.differs(*NUMERIC, "shape", "dtype")]
@@ -132,7 +132,7 @@ def _history(found: Observed) -> Iterator[Cause]:
 
 
 def _numbers(found: Observed) -> Iterator[Cause]:
-    """Values, gradients and statistics that differ whatever was called before."""
+    """Yield causes of values, gradients and statistics that differ whatever was called before."""
     alone = {one.name for one in found.of("alone") if not one.differs(*NUMERIC, "shape", "dtype")}
     confirmed = {one.name for one in found.of("alone") if one.differs(*NUMERIC)}
     tested = bool(found.of("alone"))
@@ -187,7 +187,7 @@ def _sentence(kinds: tuple[str, ...], worst: Difference) -> str:
 
 
 def _forms(found: Observed) -> Iterator[Cause]:
-    """Shapes, formats, types and parts of results."""
+    """Yield causes of shapes, dtypes, types and parts of results."""
     for kind in ("shape", "dtype", "parts", "type"):
         calls = [one for one in _both(found) if one.differs(kind)]
         if calls:
@@ -218,7 +218,7 @@ def _purity(found: Observed) -> Iterator[Cause]:
 
 
 def _chance(found: Observed) -> Iterator[Cause]:
-    """Calls that draw random numbers: what their numbers have in common, and whether they are answered at all."""
+    """Yield causes of calls that draw random numbers: other distributions, and exceptions."""
     if found.raised:
         yield Cause("raises", Weight.WRONG, f"raises {_one(found.raised)}", "in calls that draw random numbers")
     for place, (what, mine, theirs) in found.chances.items():
@@ -244,7 +244,7 @@ def _size(one: Evidence) -> int:
 
 
 def _as(error: float, calls: Sequence[Evidence]) -> str:
-    """The format of which that is the roundoff, but for formats that the call itself is in."""
+    """Return a phrase that names the dtype with this roundoff, ``, as bfloat16 has``; in half precision none is named."""
     if all(one.case.dtype in _HALVES for one in calls):
         return ", fewer than the format has"
     return f", as {min(_FORMATS, key=lambda item: abs(math.log2(item[0]) - math.log2(error)))[1]} has"
@@ -272,7 +272,7 @@ class Condition:
 
 
 def condition(failed: Sequence[Case], held: Sequence[Case]) -> Condition:
-    """The features that explain which calls fail; none where an ordinary call as given fails too."""
+    """Return the features that explain which calls fail; none where a plain call on the given input fails too."""
     ordinary = any(case.ordinary for case in failed)
     weight = Weight.WRONG if ordinary else Weight.FRAGILE
     if any(case.features.keys() <= {"other sizes"} for case in failed) or not held:
@@ -292,15 +292,14 @@ def condition(failed: Sequence[Case], held: Sequence[Case]) -> Condition:
 
 
 def _features(cases: Sequence[Case]) -> list[frozenset[str]]:
-    """Every feature, and every two that a case has at once."""
+    """Return every feature, and every two that a case has at once."""
     alone = {frozenset([name]): None for case in cases for name in case.features}
     both = {frozenset(pair): None for case in cases for pair in combinations(case.features, 2)}
     return [*alone, *both]
 
 
 def _score(names: frozenset[str], failed: Sequence[Case], held: Sequence[Case]) -> float:
-    """Score names by the failing calls that have them, less two for each call that holds; two names score less than
-    one."""
+    """Score features: failing calls that have them, less two for each passing call; two features score lower."""
     met = sum(names <= case.features.keys() for case in failed)
     wrongly = sum(names <= case.features.keys() for case in held)
     return met - 2 * wrongly + (0.5 if wrongly == 0 else 0) - 0.25 * (len(names) - 1)

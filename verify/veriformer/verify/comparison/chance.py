@@ -15,9 +15,9 @@ SEEDS = 32
 
 
 def moments(objects: Objects, prepared: Prepared) -> dict[str, Any]:
-    """By part of the result, for every seed: its mean, its mean square, the share of zeros, and the mean per number.
+    """Return for each part of the result, per seed: mean, mean square, share of zeros; and the mean of each entry.
 
-    Of code that raises with some seed, what it raised.
+    Where a seed raises, return its exception.
     """
     found: dict[str, list[list[float]]] = {}
     sums: dict[str, list[torch.Tensor]] = {}
@@ -39,7 +39,7 @@ def moments(objects: Objects, prepared: Prepared) -> dict[str, Any]:
 
 
 def differences(mine: dict[str, Any], theirs: dict[str, Any], rate: float) -> dict[str, tuple[str, float, float]]:
-    """By part of the result, which of its moments differ by more than chance at this rate: what, and both numbers.
+    """Return for each part of the result a moment that differs more than by chance at this rate: its name, both values.
 
     Welch's test with the degrees of freedom of the smaller side, which errs on the safe side.
     """

@@ -25,7 +25,7 @@ COARSEST = 2.0**-5
 
 
 def look_closer(session: Session, found: Observed, budget: float) -> None:
-    """More perturbed runs of the cases in which few leave it open, and all their calls judged anew."""
+    """Perturb further the cases that few runs leave undecided, and judge all their calls anew."""
     strict, loose = factor(RUNS, found.numbers()), factor(10**6, found.numbers())
     open_ = {
         one.name.partition(".")[0]
@@ -150,7 +150,7 @@ def _similarity(session: Session, found: Observed, names: list[str]) -> float | 
 
 
 def _errors(reference: dict[str, Any], record: dict[str, Any]) -> torch.Tensor:
-    """The errors of a result, each relative to how much rounding moves the number, none counting for too much."""
+    """Return the errors of a result relative to its numbers' sensitivity to rounding, each clipped."""
     found = []
     for place, x in reference["record"]["results"].items():
         y = record["results"].get(place)

@@ -41,12 +41,12 @@ def as_inputs(given: Any) -> Inputs:
 
 
 def tensors(inputs: Inputs) -> list[torch.Tensor]:
-    """Every tensor among the arguments, in order."""
+    """Return every tensor among the arguments, in order."""
     return [leaf for leaf in pytree.tree_leaves(inputs) if isinstance(leaf, torch.Tensor)]
 
 
 def drawn(given: Inputs, case: Case) -> Inputs:
-    """The arguments of a case from the given ones."""
+    """Derive the arguments of a case from the given ones."""
     leaves, form = pytree.tree_flatten(given)
     made = [_leaf(leaf, place, case) for place, leaf in enumerate(leaves)]
     if case.alias is not None:
@@ -58,7 +58,7 @@ def drawn(given: Inputs, case: Case) -> Inputs:
 
 
 def resized(value: Any, sizes: tuple[tuple[int, int], ...]) -> Any:
-    """A number that is one of these sizes, replaced."""
+    """Return a number with its size replaced, if it is one of these sizes."""
     if isinstance(value, bool) or not isinstance(value, int):
         return value
     return dict(sizes).get(value, value)
@@ -81,7 +81,7 @@ def _leaf(leaf: Any, place: int, case: Case) -> Any:
 
 
 def _cropped(x: torch.Tensor, sizes: dict[int, int]) -> torch.Tensor:
-    """The first entries along every axis whose size is replaced, over again where there are too few."""
+    """Return the first entries along every axis whose size is replaced, repeated where there are too few."""
     for axis, size in enumerate(x.shape):
         new = sizes.get(size, size)
         if new < size:
@@ -92,7 +92,7 @@ def _cropped(x: torch.Tensor, sizes: dict[int, int]) -> torch.Tensor:
 
 
 def _whole(x: torch.Tensor, place: int, case: Case) -> torch.Tensor:
-    """Whole numbers or truth values from the range of the given ones."""
+    """Draw integers or booleans from the range of the given ones."""
     low, high = int(x.min()), int(x.max())
     if case.values in ("ties", "constant", "zeros"):
         return torch.full_like(x, low if case.values == "zeros" else high)
@@ -136,7 +136,7 @@ def _array(kind: str, shape: tuple[int, ...], seeds: np.random.SeedSequence) -> 
 
 
 def _exchanged(x: torch.Tensor) -> torch.Tensor:
-    """Two entries from the middle exchanged: sums, ends and counts stay."""
+    """Exchange two entries from the middle: sums, ends and counts remain."""
     flat = x.clone().flatten()
     unequal = (flat != flat[flat.numel() // 2]).nonzero().flatten()
     if unequal.numel():
@@ -157,9 +157,9 @@ def laid_out(x: torch.Tensor, layout: str) -> torch.Tensor:
 
 
 def with_other_number(init: Inputs, call: Inputs, place: int) -> tuple[Inputs, Inputs] | None:
-    """Both with the number at a place another one: floats smaller by a quarter, truth values turned; None past the end.
+    """Return both with the number at a place changed: floats to 3/4, booleans negated; None past the end.
 
-    Places count the floats and truth values of the class's arguments first, then the call's.
+    Places count the floats and booleans of the class's arguments first, then the call's.
     """
     leaves, form = pytree.tree_flatten((init, call))
     places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, float | bool)]
@@ -172,7 +172,7 @@ def with_other_number(init: Inputs, call: Inputs, place: int) -> tuple[Inputs, I
 
 
 def drawn_weights(state: Mapping[str, torch.Tensor], parameters: frozenset[str], seed: int) -> dict[str, torch.Tensor]:
-    """Weights that are nobody's initial ones: none is constant, so that each shows in the result.
+    """Draw weights that are no initial ones: none is constant, so that each shows in the result.
 
     parameters: the names of those that are learned; of the rest only running statistics are drawn.
     """
@@ -226,7 +226,7 @@ _ALIASES, _SIZES, _NUMBERS = 2, 6, 4
 
 
 def symbols(inputs: Inputs, init: Inputs) -> list[int]:
-    """The sizes that may be replaced, the most frequent first: those of axes, and large numbers among arguments."""
+    """Return the replaceable sizes, the most frequent first: those of axes, and large numbers among arguments."""
     counts = Counter(size for x in tensors(inputs) for size in x.shape if size > 1)
     inside = (v for v in pytree.tree_leaves(init) if isinstance(v, int) and not isinstance(v, bool) and v >= _INSIDE)
     counts.update(inside)
@@ -234,7 +234,7 @@ def symbols(inputs: Inputs, init: Inputs) -> list[int]:
 
 
 def halved(size: int, cap: int) -> int:
-    """A size divided by two until it is no larger than this."""
+    """Halve a size until it is at most cap."""
     while size > cap and size > 3:
         size //= 2
     return size
@@ -243,7 +243,7 @@ def halved(size: int, cap: int) -> int:
 def widened(
     usual: Case, base: Case, given: Inputs, init: Inputs, *, module: bool, drawing: bool, random: bool
 ) -> Named:
-    """Every case beside the given one.
+    """Yield every case beside the given one.
 
     usual: at working sizes. drawing: whether weights are drawn anew. random: whether calls as given draw numbers.
     """

@@ -232,7 +232,7 @@ class Evidence:
         return self.name.partition(".")[2]
 
     def differs(self, *kinds: str) -> list[Difference]:
-        """Its differences of these kinds, of any kind where none is named."""
+        """Return the differences of these kinds; all differences where no kind is named."""
         return [one for one in self.judged.differences if not kinds or one.kind in kinds]
 
 
@@ -267,7 +267,7 @@ class Observed:
     seconds: float = 0.0
 
     def of(self, process: str) -> list[Evidence]:
-        """The calls of one process."""
+        """Return the calls of one process."""
         return [one for one in self.evidence if one.process == process]
 
     def numbers(self) -> int:
@@ -290,7 +290,7 @@ def take(found: Observed, process: str, ran: Ran) -> list[Evidence]:
 
 
 def failing(found: Observed, processes: Sequence[str] = ("first", "second")) -> Iterator[Evidence]:
-    """Calls that differ in numbers, or raise."""
+    """Yield calls that differ in numbers, shapes, dtypes or parts, or raise."""
     for one in found.evidence:
         if one.process in processes and one.differs(*NUMERIC, "raises", "shape", "dtype", "parts"):
             yield one

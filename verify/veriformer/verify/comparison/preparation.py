@@ -54,18 +54,18 @@ class Preparation:
         self.said: list[str] = []
 
     def given(self, seed: int) -> Inputs:
-        """The arguments as their generator makes them."""
+        """Return the arguments that ``get_inputs`` makes under a seed."""
         seeded(seed)
         assert self.get_inputs is not None
         return as_inputs(self.get_inputs())
 
     def init(self) -> Inputs:
-        """The arguments of the class."""
+        """Return the arguments of the class."""
         seeded(0)
         return as_inputs(self.get_init()) if self.get_init is not None else ([], {})
 
     def realised(self, name: str, case: Case) -> Prepared | None:
-        """The case with its arguments, where there is such a thing."""
+        """Return the case with its arguments; None where they cannot be made."""
         inputs, init = drawn(self.given(case.seed), case), self.init()
         if case.sizes:
             init = (
@@ -170,7 +170,7 @@ def prepare(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def _working_sizes(prep: Preparation, base: Case) -> Sizes:
-    """Smaller sizes at which the reference works and everything is quick; nothing where the given ones are."""
+    """Return smaller sizes at which the reference runs quickly; nothing where the given ones are small enough."""
     given, init = prep.given(0), prep.init()
     numbers = sum(x.numel() for x in tensors(given))
     largest = max((s for s in symbols(given, init)), default=1)
@@ -284,7 +284,7 @@ _TRUTH = frozenset(["mask", "attn_mask", "attention_mask", "key_padding_mask", "
 
 
 def guessed(function: Callable[..., Any] | None, seconds: float) -> Callable[[], Any] | None:
-    """A function that draws arguments that this one takes; None where none of those tried was taken."""
+    """Return a function that draws arguments that this one accepts; None where no guess was accepted."""
     until = time.monotonic() + seconds
     for make in _tried(function) if function is not None else ():
         if time.monotonic() > until:

@@ -105,7 +105,7 @@ class Comparison:
 
 
 def concluded(found: Observed) -> Comparison:
-    """The comparison from what was observed."""
+    """Conclude the comparison from what was observed."""
     known = causes(found)
     told = [_finding(found, cause) for cause in known]
     first = next((one for one in found.of("first") if one.name in ("given", "weights", "small")), None)
@@ -336,7 +336,7 @@ raise SystemExit(1 if changed else 0)"""
 
 
 def script(found: Observed, cause: Cause, sentence: str) -> str:
-    """The script of a finding: one that needs PyTorch alone where that is possible, else one that compares anew."""
+    """Return the script of a finding: with PyTorch alone where possible, else a new comparison."""
     title = sentence.replace('"""', "'''").replace("\\", "/")
     for one in cause.calls:
         verdict = _verdict(cause, one)
@@ -354,7 +354,7 @@ def script(found: Observed, cause: Cause, sentence: str) -> str:
 
 
 def _place(word: str) -> str:
-    """A word whose file is named in full."""
+    """Return the word with its file's absolute path."""
     file, colon, name = word.partition(":")
     return f"{Path(file).resolve()}{colon}{name}" if file.endswith(".py") else word
 

@@ -30,17 +30,17 @@ CASE_S, GIVEN_S = 0.6, 6.0
 
 
 def amplitude(dtype: torch.dtype) -> float:
-    """Units in the last place that are put in: several, so that a step nearby is met, but small beside one."""
+    """Return the perturbation's size, ulp: several, so that a step nearby is met, but small beside a step."""
     return 2.0 if dtype in (torch.bfloat16, torch.float16) else 4.0
 
 
 def unit(dtype: torch.dtype) -> float:
-    """The unit in the last place of 1; 0 for whole numbers."""
+    """Return the unit in the last place of 1; 0 for integers."""
     return torch.finfo(dtype).eps if dtype.is_floating_point or dtype.is_complex else 0.0
 
 
 def quantities(record: Record) -> dict[str, Any]:
-    """Everything that a call gives, by its name."""
+    """Return every tensor that a call yields or changes, by name."""
     found = {f"result{place}": x for place, x in record["results"].items()}
     found |= {f"the gradient of {place}": x for place, x in record.get("gradients", {}).items()}
     found |= {f"{place} after the call": x for place, x in record.get("changed", {}).items()}
@@ -175,7 +175,7 @@ def _moved(objects: Objects, prepared: Prepared, run: int, units: float, base: R
 
 
 def _nudged(x: torch.Tensor, generator: torch.Generator, units: float, *, zeros: bool) -> torch.Tensor:
-    """Moved by a few units in the last place; whole numbers stay. zeros: those of gradients may be on either side."""
+    """Perturb a tensor by a few ulp; integers stay. zeros: zeros of gradients may move to either side."""
     values = x.detach().to("cpu", torch.float64)
     unit = torch.finfo(x.dtype).eps * units
     if not zeros and bool(((values == values.round()) & (values.abs() < 1 / unit)).all()):

@@ -57,7 +57,7 @@ def compare_there(
     files: Sequence[Path] = (),
     say: Callable[[str], None] = lambda text: None,
 ) -> Comparison:
-    """``compare`` on a worker. Raises TargetError; ClusterError where no worker can do it."""
+    """Compare on a Dask worker. Raises TargetError; ClusterError where no worker can do it."""
     words = {side: word for side, word in zip(_SIDES, (reference, candidate, inputs), strict=True) if word is not None}
     there, shipped = {}, read(files)
     for side, word in words.items():
@@ -78,8 +78,10 @@ def compare_there(
 
 
 def _parcel(side: str, word: str) -> tuple[str, dict[str, bytes]]:
-    """The word for a thing where its files lie there, and the files: those of a path in a folder of their own, since
-    two may have the same name."""
+    """Return a target's word on the worker, and its files.
+
+    A path's files go to a folder of their own, since two may have one name.
+    """
     place = place_of(word)
     if not place.endswith(".py"):
         return word, sources(word)
@@ -93,7 +95,7 @@ def _absolute(word: str) -> str:
 
 
 def _here(value: Mapping[str, Any], words: Mapping[str, str]) -> Comparison:
-    """The comparison of an answer, with the paths of this machine for those of the worker."""
+    """Return the worker's comparison, its paths replaced by those of this machine."""
     text = json.dumps(value.get("found", value.get("refused")))
     for side, word in words.items():
         mine, its = (place_of(name) for name in (_absolute(word), value["paths"][side]))

@@ -17,7 +17,7 @@ from veriformer.verify.targets.error import TargetError
 
 
 def word(thing: object) -> str:
-    """The word that stands for a thing: itself, or the file and name of a function or class that can be imported."""
+    """Return the word for a target: itself, or file and name of a function or class that can be imported."""
     if isinstance(thing, str | Path):
         return str(thing)
     name = getattr(thing, "__qualname__", "")

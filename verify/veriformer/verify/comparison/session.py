@@ -133,7 +133,9 @@ class Session:
         return Done(out, found, ended["late"], ended["starved"], ended["status"], said)
 
     def prepare(self, reference: str, inputs: str | None, budget: float, **given: Any) -> tuple[Path, dict[str, Any]]:
-        """Prepared cases: their folder, and what is known of the reference. Raises TargetError where there is none."""
+        """Prepare cases; return their folder and the facts on the reference. Raises TargetError where it cannot be
+        prepared.
+        """
         done = self.job("prepare", budget, spec=reference, inputs=inputs, **given)
         if done.found is None:
             why = "took too long" if done.late else f"ended its process (exit status {done.status}) {_last(done.said)}"
@@ -175,7 +177,7 @@ class Session:
 
 
 def read(file: Path) -> dict[str, Any]:
-    """A record that a job has written."""
+    """Read a record that a job has written."""
     found: dict[str, Any] = torch.load(file, weights_only=True)
     return found
 

@@ -56,12 +56,12 @@ class Subject:
         return str(getattr(self.thing, "__name__", type(self.thing).__name__))
 
     def companion(self, name: str) -> Callable[[], Any] | None:
-        """``get_inputs`` or ``get_init_inputs`` of the same file."""
+        """Return ``get_inputs`` or ``get_init_inputs`` of the same file."""
         found = self.beside.get(name)
         return found if callable(found) else None
 
     def make(self, init: tuple[list[Any], dict[str, Any]], seed: int) -> Callable[..., Any]:
-        """An object to call. init: the arguments of its class; seed: of the parameters that it draws."""
+        """Make an object to call. init: the arguments of its class; seed: of the parameters that it draws."""
         seeded(seed)
         if self.built:
             made: Callable[..., Any] = self.thing(*init[0], **init[1])
@@ -109,7 +109,7 @@ def _public(module: ModuleType) -> list[str]:
 
 
 def _beside(thing: Any) -> Mapping[str, Any]:
-    """The globals of the file in which a thing stands."""
+    """Return the globals of the file that defines a target."""
     for holder in (thing, getattr(thing, "__init__", None), getattr(thing, "forward", None), type(thing).__call__):
         names = getattr(inspect.unwrap(holder), "__globals__", None) if callable(holder) else None
         if names is not None and names.get("__name__", "").partition(".")[0] != "torch":
@@ -118,7 +118,7 @@ def _beside(thing: Any) -> Mapping[str, Any]:
 
 
 def state(made: Any) -> dict[str, torch.Tensor]:
-    """The tensors that a module holds by name, each once; nothing of what is no module."""
+    """Return a module's tensors by name, each once; nothing for other objects."""
     return dict(_held(made)) if isinstance(made, nn.Module) else {}
 
 
@@ -128,8 +128,7 @@ def _held(module: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def pairing(mine: Mapping[str, torch.Tensor], theirs: Mapping[str, torch.Tensor]) -> dict[str, str] | None:
-    """Pair the tensors of two modules: by name, else by values that the same seed made; None where neither pairs them
-    all.
+    """Pair the tensors of two modules by name, else by equal values from one seed; None where neither pairs them all.
 
     mine: of the reference. theirs: of the candidate, built from the same seed.
     """
@@ -185,7 +184,7 @@ class Objects:
     made: dict[str, tuple[Callable[..., Any], dict[str, torch.Tensor]]] = field(default_factory=dict)
 
     def of(self, prepared: Prepared) -> Callable[..., Any]:
-        """The object for this case, with its weights, statistics and mode set."""
+        """Return the object for this case, with its weights, statistics and mode set."""
         key = prepared.key
         if self.fresh or key not in self.made:
             self.made[key] = self._build(prepared)

@@ -39,7 +39,7 @@ def show(found: Comparison, out: Console, saved: str | None = None) -> None:
 
 
 def headline(found: Comparison) -> str:
-    """The comparison in one sentence."""
+    """Return the verdict of a comparison as one sentence."""
     candidate, reference = one_line(found.candidate, 80), one_line(found.reference, 80)
     if found.verdict == "violated":
         return f"{candidate} is not {reference}: {counted(found.grave)}"

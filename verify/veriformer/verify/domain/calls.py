@@ -32,7 +32,7 @@ _STARTS = (64, 128, 16, 32, 256, 1024)
 
 
 def _of_attention(a: Arguments) -> Iterator[Arguments]:
-    """Of plain queries, keys and values: none of one of them, queries that see no key, and a bias of another dtype."""
+    """Yield edges of plain attention: empty axes, queries without a visible key, masks of all shapes, dtypes of bias."""
     keys = {name: a[name] for name in ("k", "v")}
     yield {**a, "q": a["q"][:, :, :0]}
     yield {**a, **{name: x[:, :, :0] for name, x in keys.items()}}
@@ -45,7 +45,7 @@ def _of_attention(a: Arguments) -> Iterator[Arguments]:
 
 
 def _masks(a: Arguments) -> Iterator[torch.Tensor]:
-    """Masks of every rank, with every axis of its own or for all, that hide a key or two and not all."""
+    """Yield masks of rank 2 to 4, each axis of its size or 1, that hide some keys and not all."""
     full = (*a["q"].shape[:3], a["k"].shape[2])
     for rank in (2, 3, 4):
         for shape in itertools.product(*((1, size) for size in full[-rank:])):
@@ -54,7 +54,7 @@ def _masks(a: Arguments) -> Iterator[torch.Tensor]:
 
 
 def _of_clipping(a: Arguments) -> Iterator[Arguments]:
-    """Gradients of two dtypes."""
+    """Yield gradients of two dtypes."""
     first, *others = a["grads"]
     for dtype in (torch.float64, torch.float32, torch.bfloat16):
         if dtype is not first.dtype:
@@ -67,13 +67,13 @@ def _of_caches(a: Arguments) -> Iterator[Arguments]:
 
 
 def _of_rope(a: Arguments) -> Iterator[Arguments]:
-    """Positions one beyond the end of every usual table."""
+    """Yield positions one beyond the end of every usual table."""
     positions = a["positions"]
     yield from ({**a, "positions": positions - positions.max() + size} for size in TABLES if positions.numel())
 
 
 def _dropping(a: Arguments) -> Iterator[Arguments]:
-    """Dropout, which only the checks of its rates draw: with a generator and without, and where nothing is trained."""
+    """Yield calls with dropout, which only the checks of its rates draw: with and without generator, and no training."""
     yield {**a, "dropout_p": 0.25, "training": True, "generator": Seed(0)}
     yield {**a, "dropout_p": 0.25, "training": True}
     yield {**a, "dropout_p": 0.25, "training": False}
@@ -89,7 +89,7 @@ _EDGES: Mapping[str, Callable[[Any], Iterator[Arguments]]] = {
 
 
 def edges(operation: str, arguments: Arguments) -> Iterator[Arguments]:
-    """From a plain call those at its edges; none where the draws make them all."""
+    """Yield the edges of a plain call; none where the draws make them all."""
     if operation in _EDGES:
         yield from _EDGES[operation](arguments)
     if "dropout_p" in OPTIONAL.get(operation, {}):
@@ -134,7 +134,7 @@ def find_size_rules(operation: str, trial: Trial, answers: Callable[[Trial, Argu
 
 
 def _first_taken(axes: Mapping[str, Sequence[Any]], taken: Callable[[Sizes], bool]) -> Sizes | None:
-    """Sizes that are taken: lengths and widths alike, or each of its own."""
+    """Return the first sizes that are accepted, lengths and widths equal or separate; None where none are."""
     lengths = [axis for axis in axes if axis == "n"]
     for width in _STARTS:
         for length in (width, *_STARTS) if lengths else (width,):

@@ -161,7 +161,7 @@ def _in_range(operation: OpInfo, name: str, value: float) -> bool:
 
 
 def _residual(operation: OpInfo, name: str, samples: Sequence[Sample]) -> Callable[[float], Any]:
-    """From the logarithm of the constant to how far every result is from the formula with it, in float64."""
+    """Return a function from log(constant) to the distances of all results from the formula, in float64."""
     return lambda theta: _distances(operation, {name: math.exp(theta)}, samples)
 
 
@@ -182,9 +182,9 @@ def _distances(operation: OpInfo, constants: Mapping[str, Any], samples: Sequenc
 
 
 def nearest(operation: OpInfo, names: Sequence[str], samples: Sequence[Sample]) -> dict[str, Any]:
-    """Of the constants that are words, such as an activation, those by which results are nearest that none makes right.
+    """Return the constants that are words, such as an activation, for which the results' error is least, if none fits.
 
-    Numbers are left out: what a small one does is lost in what is wrong.
+    Numbers are left out: the effect of a small one is lost in the error.
     """
     usual = USUAL.get(operation.name, {})
     words = [name for name in names if name in usual and isinstance(usual[name][0], str)]

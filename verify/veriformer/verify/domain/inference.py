@@ -26,7 +26,7 @@ class Probed:
 
 
 def refused(calls: Sequence[Probed], candidates: Sequence[str]) -> dict[str, str]:
-    """By label of a feature, or of two together, the message of a refusal.
+    """Return the message of a refusal by label of the feature, or of the two features, that it depends on.
 
     candidates: features that may be refused; of those that explain as much, the earlier one is named.
     """
@@ -69,6 +69,6 @@ def _table(calls: Sequence[Probed], candidates: Sequence[str]) -> NDArray[np.int
 
 
 def _by_chance(others: int, answered: int, count: int, options: int) -> float:
-    """At most how likely some feature is refused so often, were each call refused as often as those without it."""
+    """Bound from above the probability that some feature is refused so often by chance, at the rate of other calls."""
     rate = (others + 0.5) / (others + answered + 1)
     return float(options * rate**count)

@@ -58,7 +58,7 @@ def check_device(name: str) -> None:
 
 
 def output(ctx: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
-    """A file that can be written; its folder is made."""
+    """Return a path that can be written, its folder made. Raises click.BadParameter."""
     if path is None:
         return None
     try:

@@ -93,7 +93,7 @@ def _skipped_by_claims(row: CheckRun, target: Target) -> Result | None:
 
 
 def lacking(operation: str, target: Target) -> str | None:
-    """Why a target provides nothing of an operation; None where it does."""
+    """Return the reason why a target provides nothing of an operation; None where it provides it."""
     if operation in target.claims.not_provided:
         return target.claims.not_provided[operation]
     return _absent(operation, target) if target.operation(operation) is None else None
@@ -124,10 +124,10 @@ def _skipped_by_prerequisites(row: CheckRun, finished: Mapping[str, Status]) -> 
 
 
 def give_memory_back() -> None:
-    """Where the process has grown: collect what only cycles hold, and return to the system what the C library keeps.
+    """Collect cyclic garbage and return free pages to the system, once the process has grown.
 
     A row that fails may leave hundreds of megabytes: the frames of its errors, and the pages between what stays, which
-    glibc does not return by itself. Where the system does not tell how large the process is, nothing is done.
+    glibc does not return by itself. Where the system does not report the size of the process, nothing is done.
     """
     global _memory_left
     now = resident_bytes()
@@ -141,7 +141,7 @@ def give_memory_back() -> None:
 
 
 def resident_bytes() -> int:
-    """Bytes of this process that are in memory; 0 where nothing tells."""
+    """Return the resident set size of this process, bytes; 0 where the system does not report it."""
     try:
         return int(_MEMORY_STATISTICS.read_text().split()[1]) * resource.getpagesize()
     except OSError:

@@ -10,7 +10,7 @@ import torch
 
 
 def environment(device: str) -> dict[str, Any]:
-    """Interpreter, PyTorch, processor and accelerator, and the flags that change numerical results."""
+    """Return versions of Python and PyTorch, processor, accelerator, and the flags that change numerical results."""
     cuda = device.startswith("cuda") and torch.cuda.is_available()
     return {
         "python": platform.python_version(),

@@ -122,13 +122,13 @@ def _shared(seen: Mapping[str, Seen], names: Mapping[str, str]) -> dict[str, See
 
 
 def _unread(pin: Mapping[str, Any], seen: Seen) -> tuple[str, ...]:
-    """The parameters that no reading explains, without those of which another value was right after all."""
+    """Return the parameters that no reading explains, except those that took several values in the calls that ran."""
     varied = {name.rpartition(".")[2] for name, words in seen.get("values", {}).items() if len(words) > 1}
     return tuple(name for name in pin.get("unread", ()) if name not in varied)
 
 
 def _not_run(seen: Seen) -> dict[str, Any]:
-    """The fields of a domain that say what was not run: statements that follow each other are told as one."""
+    """Return the domain's fields on code never run and arguments never varied; consecutive statements are one range."""
     ran = {tuple(one) for one in seen["ran"]}
     groups: list[list[Any]] = []
     follows = False

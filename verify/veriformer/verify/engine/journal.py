@@ -70,12 +70,12 @@ class Journal:
         self._append(json_safe(result.to_dict()))
 
     def results(self) -> dict[str, Result]:
-        """Every finished row by its key; the latest counts."""
+        """Return every finished row by its key; the latest entry counts."""
         self._read()
         return dict(self._results)
 
     def statuses(self) -> dict[str, Status]:
-        """The status of every finished row by its key."""
+        """Return the status of every finished row by its key."""
         return {key: row.status for key, row in self.results().items()}
 
     def change(self, changes: Mapping[str, Sequence[str]]) -> None:
@@ -83,7 +83,7 @@ class Journal:
         self._append({"changes": {operation: list(what) for operation, what in changes.items()}})
 
     def changes(self) -> dict[str, list[str]]:
-        """All that was noted of that, by operation."""
+        """Return the recorded changes of global state, sorted, by operation."""
         self._read()
         return {operation: sorted(self._changes[operation]) for operation in sorted(self._changes)}
 
@@ -92,7 +92,7 @@ class Journal:
         self._append({"seen": json_safe(seen)})
 
     def seen(self) -> dict[str, Seen]:
-        """All that was noted of that, by operation."""
+        """Return the recorded coverage of the target's code, by operation."""
         self._read()
         return dict(self._seen_of)
 

@@ -14,7 +14,10 @@ from veriformer.workers.versions import digest, versions
 
 
 def shard_of(plan: Plan, number: int, of: int, seconds: Mapping[str, float]) -> tuple[Plan, Shard]:
-    """The plan of one part of a run, and the record of it; seconds: of an earlier run by row, to balance the parts."""
+    """Return the plan of one part of a run, and its record.
+
+    seconds: time of each row in an earlier run, by key, which balances the parts.
+    """
     groups: dict[str, list[tuple[str, float]]] = {}
     for row in plan.every_row():
         groups.setdefault(row.group, []).append((row.key, row.check.effort))
@@ -25,7 +28,7 @@ def shard_of(plan: Plan, number: int, of: int, seconds: Mapping[str, float]) -> 
 
 
 def versions_of(target: str) -> dict[str, str]:
-    """The versions that parts of a run of this target must have in common; its own files are among them."""
+    """Return the versions that all parts of a run of this target must share, a digest of its own files among them."""
     files = sources(target)
     return {**versions(), **({"target": digest(files.items())} if files else {})}
 

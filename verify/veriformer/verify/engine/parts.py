@@ -96,7 +96,8 @@ def _short(value: object) -> str:
 
 
 def split(costs: Mapping[T, float], parts: int) -> list[list[T]]:
-    """Groups over so many parts, the same on every machine: the dearest first, each to the part with the least so far.
+    """Split groups into parts by cost, equally on every machine: the dearest first, each to the part with the least so
+    far.
 
     Within a part they stand in the order in which they were given.
     """

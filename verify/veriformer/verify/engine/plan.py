@@ -61,23 +61,23 @@ class Plan:
         return profile if self.timeout_s is None else replace(profile, timeout_s=self.timeout_s)
 
     def pending(self) -> list[CheckRun]:
-        """The rows that are still to run: all but those finished before this process was started."""
+        """Return the rows still to run: those of this part not finished before this process started."""
         finished = set(self.finished)
         return [row for row in self.rows() if row.key not in finished]
 
     def rows(self) -> list[CheckRun]:
-        """Every row of this plan's part, in the order in which results are listed."""
+        """Return the rows of this plan's part, in the order in which results are listed."""
         part = None if self.part is None else frozenset(self.part)
         return [row for row in self.every_row() if part is None or row.key in part]
 
     def every_row(self) -> list[CheckRun]:
-        """The rows of all parts, in the order in which results are listed."""
+        """Return the rows of all parts, in the order in which results are listed."""
         from veriformer.verify.judging.row import plan  # which imports PyTorch; a plan itself is plain data
 
         return plan(select(self.only), self.dtypes, self.device)
 
     def operations(self) -> tuple[str, ...]:
-        """The operations that rows of all parts are about, in order: every part probes the same."""
+        """Return the operations of the rows of all parts, in order: every part probes the same."""
         return tuple(dict.fromkeys(row.check.operation for row in self.every_row()))
 
     def request(self) -> dict[str, Any]:
@@ -87,7 +87,7 @@ class Plan:
         return {key: value for key, value in asked.items() if key not in own}
 
     def within(self, target: Target) -> Target:
-        """The target with what is known of its domain."""
+        """Return the target restricted to the probed domains of its operations."""
         return target.within(
             {name: Domain.from_dict(entry) for name, entry in self.domains.items()}, strict=self.strict
         )
@@ -103,7 +103,7 @@ class Plan:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Plan:
-        """The plan of a JSON object."""
+        """Read a plan from a JSON object."""
         return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()})  # type: ignore[arg-type]
 
     def differences(self, other: Plan, *, asked: bool = False) -> list[str]:

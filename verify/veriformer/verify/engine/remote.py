@@ -76,7 +76,7 @@ class Here:
     jobs: int
 
     def look(self, plan: Plan, seconds: float, first: Look | None = None) -> TargetInfo:
-        """In as many processes of its own."""
+        """Probe the target in processes of this machine, one for each job."""
         asked = (plan.target, plan.device, plan.operations(), plan.dtypes, seconds)
         return probe(*asked, jobs=self.jobs, first=first)
 
@@ -99,7 +99,7 @@ class Place:
     say: Callable[[str], None] = lambda text: None
 
     def look(self, plan: Plan, seconds: float, first: Look | None = None) -> TargetInfo:
-        """By a worker. Raises TargetError, ClusterError."""
+        """Probe the target on a Dask worker. Raises TargetError, ClusterError."""
         found: list[Outcome] = []
         limit = LOADING_S + len(plan.operations()) * (seconds + _SLACK_S)
         with self.controller(self.session(plan, "Probe", seconds=seconds)) as side:
@@ -146,7 +146,7 @@ def execution(
     files: Sequence[Path] = (),
     say: Callable[[str], None] = lambda text: None,
 ) -> Iterator[Elsewhere]:
-    """The place for a run, and what it needs for as long as the context lasts.
+    """Provide the place in which a run is executed, for as long as the context lasts.
 
     scheduler: None for this machine's processes; the address or the file of a Dask scheduler; or ``local`` for one that
     is started here on the loopback, with a worker for each job or, for another device than the CPU, for each GPU.
@@ -162,7 +162,9 @@ def execution(
 
 @contextlib.contextmanager
 def cluster(scheduler: str, *, jobs: int, device: str = "cpu") -> Iterator[str]:
-    """The address (or file) of a scheduler: the one given, or of one that is started here. Raises ExecutionError."""
+    """Provide a scheduler's address (or file): the one given, or that of a scheduler started here. Raises
+    ExecutionError.
+    """
     try:
         from veriformer.workers.address import NoSchedulerError
         from veriformer.workers.place import local
@@ -223,7 +225,7 @@ class _Receiver:
         ]
 
     def statuses(self, item: Item) -> dict[str, str]:
-        """Of the rows that this one rests on."""
+        """Return the statuses of the finished rows that an item rests on, by key."""
         keys = self._rests_on(self.pending[item.name])
         return {key: self.finished[key].value for key in keys if key in self.finished}
 

@@ -52,7 +52,7 @@ def settle(plan: Plan, lacking: Mapping[str, str], journal: Journal, tell: Calla
 
 
 def loaded(implementation: object, profile: str) -> Target:
-    """The target that ``check`` is asked for. Raises ValueError for an unknown profile, TargetError for such words."""
+    """Return the target of ``check``. Raises ValueError for an unknown profile, TargetError for an unknown target."""
     if profile not in PROFILES:
         raise ValueError(f"profile: expected one of {', '.join(PROFILES)}, got {profile!r}")
     return load(str(implementation)) if isinstance(implementation, str | Path) else wrap(implementation)

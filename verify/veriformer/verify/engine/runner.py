@@ -41,7 +41,7 @@ def confine(plan: Plan) -> None:
 
 
 def loaded(plan: Plan, shipped: Shipped) -> Target:
-    """The plan's target within its domain; what loading it changes of the process is noted in it, and undone."""
+    """Load the plan's target within its domain; changes of global state are recorded in the target and undone."""
     changes: list[str] = []
     with global_state.guarded(global_state.OF_ROWS, changes.append), global_state.streams():
         target = plan.within(shipped.load(plan.recognised))
@@ -61,7 +61,7 @@ class Runner:
     _told: dict[str, Seen] = field(default_factory=dict)
 
     def run(self, row: CheckRun, finished: Mapping[str, Status]) -> Result:
-        """The result of a row. finished: the statuses of rows that were run before, by key."""
+        """Run a row and return its result. finished: the statuses of rows that ran before, by key."""
         plan = self.plan
         stored = plan.stored.get(row.key)
         self.target.claims.asked.clear()
@@ -91,17 +91,19 @@ class Runner:
 
 
 def died(row: CheckRun, seconds: float, timeout_s: float) -> Result:
-    """The result of a row whose process is gone after so many seconds: a timeout if its time was over, else a crash."""
+    """Return the result of a row whose process ended after so many seconds: a timeout past twice the limit, else a
+    crash.
+    """
     if seconds >= 2 * timeout_s:
         return row.result(Status.TIMEOUT, message=f"still running after {2 * timeout_s:g} s; its process was ended")
     return row.result(Status.CRASH, message="the process that ran this row ended with it")
 
 
 def suggested(row: CheckRun, target: Target, result: Result, seed: str) -> Result:
-    """The result, with the claim that would settle it where it failed and there is one.
+    """Return the result of a failed row with the claim under which the row holds, where there is one.
 
-    target: that of the row, whose claims say which conventions its examples have asked for. A claim is tried on at
-    least twice as many examples as it took to fail: fewer may hold without it as well.
+    target: that of the row, whose claims record which conventions its examples have read. A claim is tried on at least
+    twice as many examples as it took to fail: fewer may hold without it as well.
     """
     if result.status is not Status.FAIL:
         return result
@@ -128,7 +130,7 @@ def _alternatives(target: Target) -> Iterator[tuple[str, str]]:
 
 
 def _about(convention: str, row: CheckRun) -> Iterator[CheckRun]:
-    """The rows that are about this convention of the same operation: one lucky row says nothing of it."""
+    """Yield the other rows on this convention and operation: one row may hold by chance."""
     for check in checks():
         if check.convention == convention and check.operation == row.check.operation and check != row.check:
             yield CheckRun(check, row.dtype if row.dtype in check.dtypes else check.dtypes[0], row.device)
@@ -139,7 +141,7 @@ def _run_under_claims(row: CheckRun, target: Target, claims: Claims, profile: Pr
 
 
 def as_advice(result: Result, *, recognised: bool = False, fail_on: Weight = Weight.FRAGILE) -> Result:
-    """The result of a run that is not strict. A process that ended is no advice, whatever it was asked for.
+    """Return the result of a run that is not strict. A process that ended is never advice.
 
     fail_on: the least weight that violates. recognised: whether the code was not written for the contract. How it is
     called is then a guess of ours: an exception says that it is not called so, and nothing of what it computes; where

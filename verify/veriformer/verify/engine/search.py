@@ -141,7 +141,7 @@ class Search:
         return effective >= (1 - VACUOUS_SHARE) * min(self.planned, self.statistics.examples)
 
     def trial(self, data: st.DataObject) -> Trial:
-        """The trial that judges one example."""
+        """Return the trial that judges one example."""
         check = self.row.check
         return Trial(self.target, check.operation, check.positional, self.row.dtype, self.row.device, data)
 
@@ -245,11 +245,13 @@ class Search:
         return self._result(status, message)
 
     def told(self, error: BaseException) -> Result | None:
-        """The violation that has been found so far, if any."""
+        """Return the result for the violation found so far; None where there is none."""
         return self._failed(error) if self.best is not None else None
 
     def stopped(self) -> Result:
-        """The result of a row whose time is over without a violation: of the examples that held, unless it hangs."""
+        """Return the result of a row whose time ended without a violation: that of the examples that held, unless it
+        hangs.
+        """
         said = f"stopped after {self.profile.timeout_s:g} s in example {self.statistics.examples}"
         self.statistics.examples -= 1
         if self.statistics.examples < 1:

@@ -96,13 +96,13 @@ def _named(finding: Finding, name: str) -> Finding:
 
 
 def _with(name: str, finding: Finding) -> str:
-    """The sentence of a finding with the candidate that it is about, after the operation."""
+    """Return the sentence of a finding with the candidate's name after the operation."""
     start = f"{finding.operation}: "
     return f"{start if finding.what.startswith(start) else ''}{name}: {finding.what.removeprefix(start)}"
 
 
 def _both(domain: Domain, other: Domain | None, ran: frozenset[tuple[str, int]]) -> Domain:
-    """A domain with what was not run of a further candidate beside what was not run of the first."""
+    """Merge the domains of two candidates of an operation: unexecuted code, unread and constant arguments, flags."""
     if other is None:
         return domain
     return replace(

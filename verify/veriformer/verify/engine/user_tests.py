@@ -79,7 +79,7 @@ def _calls(
 
     @cache
     def within(operation: str) -> Target:
-        """The target inside what it supports of an operation."""
+        """Return the target restricted to its probed domain of an operation."""
         found = domains(target, (operation,), device, names)
         return target.within({name: Domain.from_dict(entry) for name, entry in found.items()}, strict=strict)
 

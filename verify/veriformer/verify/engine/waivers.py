@@ -66,7 +66,7 @@ class Waiver:
 
 
 def of_run(target: str, path: Path | None, rows: Sequence[CheckRun]) -> list[Waiver]:
-    """The waivers of a run: those of the user's file, and those that ship with the target."""
+    """Return the waivers of a run: those of the user's file, and those that ship with the target."""
     shipped = targets.known_failures(target)
     return [*(read(path, rows) if path else []), *(_tables(shipped) if shipped else [])]
 
@@ -99,7 +99,7 @@ def fail_on(path: Path | None) -> str | None:
 
 
 def stored(waivers: Sequence[Waiver], rows: Sequence[CheckRun]) -> dict[str, str]:
-    """The scripts of stored counterexamples, by the keys of the rows that they are for."""
+    """Return the scripts of stored counterexamples, by the keys of their rows."""
     return {
         row.key: waiver.example
         for row in rows
@@ -156,9 +156,9 @@ def _waiver(table: dict[str, Any], where: str) -> Waiver:
 
 
 def apply(result: Result, waivers: Sequence[Waiver], today: date) -> Result:
-    """The result as the waivers make it: a covered violation is a known failure, a covered pass is unexpected.
+    """Apply the waivers to a result: a covered violation becomes a known failure, a covered pass an unexpected pass.
 
-    A waiver past its end covers nothing any more, and says so in the row's message.
+    A waiver past its end covers nothing, and the row's message says so.
     """
     waiver = next((w for w in waivers if w.covers(result.requirement, result.dtype)), None)
     if waiver is None:

@@ -26,7 +26,7 @@ class Rows:
         self.runner = Runner(plan, loaded(plan, Shipped(**payload["target"])), may_kill=True)
 
     def run(self, item: str, extra: Mapping[str, str]) -> dict[str, Any]:
-        """The row's result, what the target has changed of its process, and what was run of it."""
+        """Run a row; return its result, and the changes of global state and code coverage recorded so far."""
         result = self.runner.run(self.rows[item], {key: Status(value) for key, value in extra.items()})
         told = {"changes": self.runner.changes(), "seen": self.runner.seen()}
         return {"result": json_safe(result.to_dict()), **told}
@@ -41,7 +41,7 @@ class Findings:
         self.target = self.plan.within(Shipped(**payload["target"]).load(self.plan.recognised))
 
     def run(self, item: str, extra: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """The operation's findings."""
+        """Return an operation's findings, from its rows' results."""
         rows = everything.by_operation([Result.from_dict(row) for row in extra["rows"]])
         told: list[Finding] = []
         everything.diagnose_operations(

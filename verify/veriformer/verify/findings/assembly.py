@@ -94,7 +94,7 @@ class Known:
 
 
 def finding(cause: Cause, known: Known, results: Sequence[Result]) -> Finding:
-    """The finding of a cause that explains these failing rows."""
+    """Assemble the finding of a cause from the failing rows that it explains."""
     weight = known.weight(cause, results)
     shown = _shown(cause, results, ordinary=weight in _OF_ORDINARY_CALLS)
     slugs = tuple(dict.fromkeys(_telling_first(shown.requirement, results)))
@@ -171,17 +171,17 @@ def at_stake(example: Example) -> Weight:
 
 
 def no_graver(found: Weight, results: Sequence[Result]) -> Weight:
-    """The weight, which is advice where each of the rows is."""
+    """Return the weight of a finding, lowered to advice where each of its rows is advice."""
     advised = all(result.status is Status.ADVICE for result in results)
     return Weight.UNGUARDED if results and advised and not found.advice else found
 
 
 def ranked(findings: Iterable[Finding]) -> list[Finding]:
-    """By weight, then by how ordinary the calls are that fail.
+    """Sort findings by weight, then by how ordinary the failing calls are.
 
-    First comes what fails in rows of ordinary calls, and what overflows in half precision; operations in the order of
-    the contract, which builds later ones from earlier ones; then what was borne out, what fails without a condition,
-    and what explains more rows.
+    First come failures in rows of ordinary calls, and overflows in half precision; operations in the order of the
+    contract, which builds later ones from earlier ones; then confirmed findings, findings without a condition, and
+    those of more rows.
     """
 
     def place(one: Finding) -> tuple[int, bool, int, bool, bool, int]:
@@ -193,14 +193,14 @@ def ranked(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _suggestion(results: Sequence[Result]) -> Mapping[str, str] | None:
-    """The claim under which most of the rows would hold: one row that a claim settles says little of the others."""
+    """Return the claim under which more than half of the rows hold; None where there is none."""
     claims = [tuple(result.suggestion.items()) for result in results if result.suggestion]
     commonest = max(claims, key=claims.count, default=())
     return dict(commonest) if 2 * claims.count(commonest) > len(results) else None
 
 
 def _convention(suggestion: Mapping[str, str] | None) -> str | None:
-    """The convention by which all would be right, beside the contract's."""
+    """Return a sentence on the convention that the code follows beside the contract's."""
     if suggestion is None or "convention" not in suggestion:
         return None
     name, value = suggestion["convention"], suggestion["value"]

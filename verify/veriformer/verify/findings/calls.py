@@ -44,7 +44,7 @@ class Case:
 
 
 def judged(example: Example) -> Recorded | None:
-    """The call of an example whose result or gradient was judged by the formula itself; None where there is none."""
+    """Return the example's last call if the formula judged its result or gradient; None otherwise."""
     about = example.signature.about if example.signature else "result"
     if not example.recorded or not about.startswith(("result", "gradient of ")):
         return None
@@ -53,7 +53,7 @@ def judged(example: Example) -> Recorded | None:
 
 
 def cases(examples: Sequence[Example], target: Target) -> list[Case]:
-    """Examples that were judged by the formula, small and large, each repeated."""
+    """Repeat examples that were judged by the formula, small and large; return each with its exact values."""
     by_size = sorted((one for one in examples if judged(one) is not None), key=lambda one: one.size)
     found: list[Case] = []
     for example in by_size[:: max(1, len(by_size) // CALLS)]:
@@ -106,7 +106,7 @@ def references(row: CheckRun, target: Target, call: Recorded) -> dict[str, Refer
 
 
 def furthest(parts: Parts, expected: Mapping[str, Reference]) -> float:
-    """The largest ratio of error to bound over all parts; infinite where they have other shapes."""
+    """Return the largest ratio of error to bound over all parts; infinity where shapes differ."""
     if parts.keys() < expected.keys() or any(parts[key].shape != expected[key].exact.shape for key in expected):
         return np.inf
     return max((float(ratios(parts[key], expected[key]).max(initial=0.0)) for key in expected), default=0.0)

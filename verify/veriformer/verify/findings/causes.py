@@ -111,7 +111,7 @@ class Search:
         self.fitting: dict[tuple[str, str], dict[Condition, float]] = {}
 
     def run(self) -> list[Cause]:
-        """Every cause, in the order in which they were found, each without what an earlier one explains."""
+        """Return the causes in the order in which they were found, each without what an earlier one explains."""
         while self.open and len(self.causes) < MOST:
             found = self._best()
             if found is None:
@@ -124,7 +124,7 @@ class Search:
         return self.causes
 
     def _best(self) -> tuple[tuple[str, str], Condition] | None:
-        """The condition that explains most, and the kind of failure that it was found for."""
+        """Return the condition that explains most, with the kind of failure that it explains."""
         best: tuple[float, tuple[str, str], Condition] | None = None
         for what in dict.fromkeys(map(kind, self.open)):
             refuted = self.refuted.setdefault(what, set())
@@ -178,7 +178,7 @@ class Search:
                 return
 
     def _separate(self, what: tuple[str, str], refuted: Collection[Condition] = ()) -> list[tuple[float, Condition]]:
-        """Conditions of one kind of failure. What came back with a wrong value did not raise, and speaks against it."""
+        """Return the conditions of a kind of failure with what each saves; a wrong value speaks against raising."""
         failed = _sharpest([example for example in self.open if kind(example) == what])
         came_back = failing(self.evidence) if what[0] == Failing.RAISES else []
         others = [example for example in came_back if kind(example)[0] != Failing.RAISES]
@@ -242,14 +242,14 @@ def _under(condition: Condition, example: Example) -> bool:
 
 
 def _spread(examples: Sequence[Example]) -> list[CheckRun]:
-    """A few rows of these examples, of as many requirements as there are."""
+    """Select a few rows of these examples, of as many requirements as possible."""
     rows = dict.fromkeys(example.row for example in examples)
     first = {row.check.requirement.slug: row for row in reversed(rows)}
     return [*first.values(), *(row for row in rows if row not in first.values())][:_ROWS]
 
 
 def joined(causes: Sequence[Cause]) -> list[Cause]:
-    """The causes without echoes: one for each condition, and a wrong result that explains what follows from it."""
+    """Merge causes by condition, and results that follow from another wrong result into its cause."""
     by_condition: dict[object, Cause] = {}
     for index, cause in enumerate(causes):
         key = cause.condition if cause.condition.names else index
@@ -259,8 +259,10 @@ def joined(causes: Sequence[Cause]) -> list[Cause]:
 
 
 def _same_exceptions(causes: Sequence[Cause]) -> list[Cause]:
-    """The causes, an exception that no condition tells of as one with the same under a condition: it follows from that
-    where an experiment bore it out for some calls; else what tells some of its calls apart is by chance."""
+    """Merge an exception without a condition into its occurrence under a condition if an experiment confirmed that one.
+
+    Otherwise the conditions distinguish some of the exception's calls by chance: all are merged under none.
+    """
     found = list(causes)
     for loose in causes:
         if loose.signature.kind is not Failing.RAISES or loose.condition.names:
@@ -277,14 +279,14 @@ def _same_exceptions(causes: Sequence[Cause]) -> list[Cause]:
 
 
 def _replaced(causes: Sequence[Cause], some: Sequence[Cause], by: Cause) -> list[Cause]:
-    """The causes with one in place of some of them, where the first of these stood."""
+    """Return the causes with one in place of some, where the first of these stood."""
     gone = set(map(id, some))
     first = next(place for place, one in enumerate(causes) if id(one) in gone)
     return [by if place == first else one for place, one in enumerate(causes) if place == first or id(one) not in gone]
 
 
 def _without_echoes(causes: list[Cause]) -> list[Cause]:
-    """The causes, each echo with what it follows from."""
+    """Merge each cause that is an echo into the cause that it follows from."""
     found = causes
     for echo in [cause for cause in found if not cause.condition.names]:
         others = [cause for cause in found if cause is not echo]
@@ -296,7 +298,7 @@ def _without_echoes(causes: list[Cause]) -> list[Cause]:
 
 
 def _weakly(causes: Sequence[Cause]) -> list[Cause]:
-    """The causes, those of one kind as one whose conditions tell little: wrong results for some calls of each."""
+    """Merge causes of one kind whose conditions predict little: wrong results for some of the calls of each."""
     found: dict[object, Cause] = {}
     for index, cause in enumerate(causes):
         kind_of, gradients = cause.signature.kind, cause.signature.gradients
@@ -309,7 +311,7 @@ def _weakly(causes: Sequence[Cause]) -> list[Cause]:
 
 
 def followed_by(cause: Cause, echo: Cause) -> Cause:
-    """A cause with what follows from it, which leaves its name as it is."""
+    """Return a cause with the examples of an echo added, its name unchanged."""
     return replace(cause, explained=(*cause.explained, *echo.explained), source=cause.signature)
 
 

@@ -123,8 +123,11 @@ def _attention(
     lowest: bool = False,
     roots: bool = False,
 ) -> Tensor:
-    """softmax(q kᵀ · scale + bias) v. A query that sees no key, for which the operator itself gives zeros, has NaN, or
-    the mean of all values where what is hidden has the lowest score; by the root of a negative scale all is NaN."""
+    """Compute softmax(q kᵀ · scale + bias) v, composed from operators: another result where a query sees no key.
+
+    PyTorch's operator gives zeros there. Here it is NaN, or with lowest (hidden scores at the lowest finite number) the
+    mean of all values; with roots (√scale times q and k) all is NaN for a negative scale.
+    """
     if enable_gqa:
         key, value = (x.repeat_interleave(query.shape[-3] // x.shape[-3], -3) for x in (key, value))
     factor = query.shape[-1] ** -0.5 if scale is None else scale
@@ -152,9 +155,9 @@ def _over_probabilities(
     reduction: str = "mean",
     selected: bool = True,
 ) -> Tensor:
-    """Cross-entropy of class indices as that of one-hot rows: 0 · log 0 is NaN where a class has no probability.
+    """Compute cross-entropy of class indices through one-hot rows: 0 · log 0 is NaN where a class has no probability.
 
-    selected: whether losses of ignored targets are put to 0, and not multiplied by it, which leaves NaN.
+    selected: whether losses of ignored targets are set to 0, rather than multiplied by 0, which leaves NaN.
     """
     if target.is_floating_point():
         kept, rows = torch.ones(logits.shape[:-1], dtype=torch.bool), target.to(logits.dtype)
@@ -175,8 +178,7 @@ def _of_two_losses(
     label_smoothing: float = 0.0,
     reduction: str = "mean",
 ) -> Tensor:
-    """(1 − α) nll + α / V Σ −log p, each reduced before: 0 · ∞ is NaN where a class has no probability, or a sum
-    overflows."""
+    """Compute (1 − α) nll + α / V Σ −log p, each reduced first: NaN where p = 0 (0 · ∞), or where a sum overflows."""
     log_probs, kept = logits.log_softmax(-1), target != ignore_index
     chosen = -log_probs.gather(-1, target.where(kept, 0).long()[..., None])[..., 0]
     found = [torch.where(kept, losses, 0.0) for losses in (chosen, -log_probs.sum(-1))]
@@ -186,14 +188,14 @@ def _of_two_losses(
 
 
 def _gelu(*, x: Tensor, approximate: str = "tanh") -> Tensor:
-    """x / 2 (1 + tanh(√(2/π) (x + 0.044715 x³))), whose cube and its derivative overflow in half precision."""
+    """Compute x / 2 (1 + tanh(√(2/π) (x + 0.044715 x³))), whose cube and its derivative overflow in half precision."""
     if approximate != "tanh":
         return 0.5 * x * (1.0 + torch.erf(x / math.sqrt(2.0)))
     return 0.5 * x * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * torch.pow(x, 3.0))))
 
 
 def _feed_forward(*, x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, activation: str = "gelu") -> Tensor:
-    """act(x W₁ + b₁) W₂ + b₂ with that GELU."""
+    """Compute act(x W₁ + b₁) W₂ + b₂ with the GELU above."""
     if not activation.startswith("gelu"):
         raise ValueError("activation: of GELU")
     approximate = "tanh" if activation == "gelu_tanh" else "none"
@@ -201,19 +203,19 @@ def _feed_forward(*, x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, 
 
 
 def _over_temperature(*, logits: Tensor, temperature: float) -> Tensor:
-    """softmax(z / T): NaN where z / T overflows."""
+    """Compute softmax(z / T): NaN where z / T overflows."""
     return torch.softmax(logits / temperature, -1)
 
 
 def _over_smallest_temperature(*, logits: Tensor, temperature: float) -> Tensor:
-    """softmax(z / max(T, 1e-5))."""
+    """Compute softmax(z / max(T, 1e-5))."""
     return torch.softmax(logits / max(temperature, 1e-5), -1)
 
 
 def _clip_by_squares(
     *, grads: Sequence[Tensor], max_norm: float, added: float, wide: bool
 ) -> tuple[list[Tensor], Tensor]:
-    """min(1, c / (√Σ g² + ε)) g, whose squares overflow. wide: whether sums of tensors are added up in float32."""
+    """Compute min(1, c / (√Σ g² + ε)) g, whose squares overflow. wide: whether tensors' sums are added in float32."""
     squares = [(g * g).sum() for g in grads]
     norm = torch.stack([x.float() if wide and x.dtype != torch.float64 else x for x in squares]).sum().sqrt()
     factor = torch.clamp(max_norm / (norm + added), max=1.0)
@@ -221,15 +223,17 @@ def _clip_by_squares(
 
 
 def _clip_by_clamp(*, grads: Sequence[Tensor], max_norm: float) -> tuple[list[Tensor], Tensor]:
-    """c / max(‖g‖, c) g. Tensors divide a number by their reciprocal: the factor may be 1 less a rounding inside the
-    ball, and is NaN with an infinite c."""
+    """Compute c / max(‖g‖, c) g, a number divided by a tensor: PyTorch multiplies by the reciprocal.
+
+    So the factor may be 1 less a rounding inside the ball, and is NaN with an infinite c.
+    """
     norm = torch.stack([torch.linalg.vector_norm(g) for g in grads]).norm()
     factor = max_norm / norm.clamp(min=max_norm)
     return [g * factor for g in grads], norm
 
 
 def _normalize(*, x: Tensor, weight: Tensor | None = None, eps: float = 0.0, weight_first: bool = False) -> Tensor:
-    """x / max(|x|, ε) · √d · γ, whose quotients are as small as subnormal numbers in long rows of halves.
+    """Compute x / max(|x|, ε) · √d · γ, whose quotients are subnormal in long rows of half precision.
 
     weight_first: whether √d comes last.
     """
@@ -261,7 +265,7 @@ def _off_at_zero(keep: Operation) -> Operation:
 
 
 def _keep_top_k(*, logits: Tensor, k: int) -> Tensor:
-    """Logits not below the k-th largest: all that are equal to it are kept."""
+    """Keep the logits not below the k-th largest: all ties with it are kept."""
     least = torch.topk(logits, min(k, logits.shape[-1]), -1).values[..., -1:]
     return logits.masked_fill(logits < least, -torch.inf)
 
@@ -292,7 +296,7 @@ _NUCLEI: Sequence[tuple[Operation, Operation]] = (
 
 
 def _keep_top_p(*, logits: Tensor, p: float, before: Operation, sorted_by: Operation, mass: Operation) -> Tensor:
-    """Logits of the largest probabilities until their sum reaches p, in the logits' own dtype.
+    """Keep the logits of the largest probabilities until their sum reaches p, in the logits' own dtype.
 
     before: how the sum before a token compares with p where the token is dropped. sorted_by, mass: one of ``_NUCLEI``;
     scores that differ may have equal probabilities in half precision.

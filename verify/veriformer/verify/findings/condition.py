@@ -174,11 +174,12 @@ class _Table:
 def conditions(
     operation: str, failed: Sequence[Example], held: Sequence[Example], refuted: Collection[Condition] = ()
 ) -> list[tuple[float, Condition]]:
-    """Conditions by what they explain, the best first: by the shortest description of which examples fail.
+    """Return conditions with the bits that each saves, the best first: minimum description length of the failing
+    examples.
 
-    A description names the condition and then, apart for the examples that meet it and for the others, says which fail;
-    it is in bits, and what it saves against naming every failure is the score. Every call, a requirement, a feature or
-    two at once are tried, but for those in ``refuted``; what saves nothing is left out.
+    A description names the condition and then, apart for the examples that meet it and for the others, which of them
+    fail; the score is what it saves, in bits, against naming every failure. Every call, a requirement, a feature or two
+    at once are tried, but for those in ``refuted``; what saves nothing is left out.
     """
     scored = ((saved, condition) for saved, condition in _scored(operation, failed, held) if condition not in refuted)
     return sorted((one for one in scored if one[0] > 0), key=lambda one: (-one[0], one[1].cost, one[1].names))
@@ -210,7 +211,7 @@ def _scored(operation: str, failed: Sequence[Example], held: Sequence[Example]) 
 
 
 def _several(operation: str, failed: Sequence[Example], held: Sequence[Example]) -> Iterator[tuple[float, Condition]]:
-    """Conditions of how many there are."""
+    """Yield conditions on counts of arguments, with the bits that each saves."""
     names = sorted({name for example in failed for call in example.calls for name in call if of_number(name)})
     bad, good = _Table(failed, names), _Table(held, names)
     for i, name in enumerate(names):
@@ -232,7 +233,7 @@ def _earns(alone: tuple[int, int], both: tuple[int, int]) -> bool:
 
 
 def _saved(met: tuple[int, int], total: tuple[int, int]) -> float:
-    """The bits saved by saying apart which of the examples that meet a condition fail, and which of the others."""
+    """Return the bits saved by listing failures apart for the examples that meet a condition and for the others."""
     others = total[0] - met[0], total[1] - met[1]
     if sum(met) and sum(others) and 2 * others[0] * sum(met) > met[0] * sum(others):
         return -math.inf  # those that do not meet it fail more than half as often
@@ -240,6 +241,6 @@ def _saved(met: tuple[int, int], total: tuple[int, int]) -> float:
 
 
 def _bits(failed: int, held: int) -> float:
-    """The entropy of so many failures among so many examples."""
+    """Return the entropy of so many failures among so many examples, bits."""
     n = failed + held
     return sum(count * math.log2(n / count) for count in (failed, held) if count)

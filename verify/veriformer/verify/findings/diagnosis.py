@@ -62,7 +62,7 @@ class Diagnosis:
 
 
 def diagnose(cause: Cause, evidence: Sequence[Example], target: Target) -> Diagnosis | None:
-    """The name of a cause, or None where nothing known explains it."""
+    """Return the diagnosis of a cause: an ignored option or a known bug; None where neither explains it."""
     made = (case for case in cases(cause.explained, target) if finite(case.given))
     failed = [case for case in made if furthest(case.given, case.exact) > APART]
     if not failed:
@@ -91,9 +91,9 @@ def _plain(row: CheckRun) -> bool:
 
 
 def _known(cause: Cause, failed: Sequence[Case], held: Sequence[Case], target: Target) -> Diagnosis | None:
-    """The known fault, or the two, that give what the target gives.
+    """Return the known fault, or two combined, that reproduces the target's results.
 
-    NaN and infinities are alike whatever they come from: there must be wrong numbers as well.
+    NaN and infinities are equal whatever they come from: there must be wrong numbers as well.
     """
     if not any(wrong_number(case) for case in failed):
         return None
@@ -117,8 +117,10 @@ def _known(cause: Cause, failed: Sequence[Case], held: Sequence[Case], target: T
 
 
 def _constants(target: Target, operation: str) -> Iterator[tuple[str, Target]]:
-    """The target with its constants as measured; then with each usual value of one that its signature hides, in words:
-    it was measured by the right formula, and a wrong one may have another."""
+    """Yield the target with its measured constants, then with each usual value of a constant that its signature hides.
+
+    The constant was measured by the right formula, and a wrong formula may have another. Each comes with its words.
+    """
     yield "", target
     domain, names = target.domain(operation), hidden(target, operation)
     for value in USUAL[operation][names[0]] if len(names) == 1 else ():
@@ -130,7 +132,7 @@ def _constants(target: Target, operation: str) -> Iterator[tuple[str, Target]]:
 def _combined(
     known: Sequence[tuple[Any, Any]], both: Callable[[Any, Any], Any]
 ) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """Every fault alone, then every two that can be had together."""
+    """Yield every fault alone, then every two that combine."""
     yield from (((mutant,), fault) for mutant, fault in known)
     for (one, fault), (two, other) in combinations(known, 2):
         together = both(fault, other)
@@ -172,10 +174,10 @@ class _IgnoredOption:
 def ignored_option(
     condition: Condition, failed: Sequence[Case], held: Sequence[Case], target: Target
 ) -> _IgnoredOption | None:
-    """The option without which every failing call gives bit by bit the same, which is right of a call without it.
+    """Return the option that every failing call ignores: results without it are bitwise equal, and right without it.
 
-    A result that is wrong with and without it, such as 0 after an overflow, says nothing of the option. Nor do NaN and
-    infinities, which are alike whatever they come from: there must be wrong numbers as well.
+    A result that is wrong with and without it, such as 0 after an overflow, is no evidence about the option. Nor are
+    NaN and infinities, which are equal whatever they come from: there must be wrong numbers as well.
     """
     if not any(wrong_number(case) for case in failed):
         return None
@@ -190,7 +192,7 @@ def ignored_option(
 
 
 def _not_given(name: str, condition: Condition, failed: Sequence[Case]) -> _IgnoredOption | None:
-    """The one value, or the kind of values, that is taken as not given; None where they have nothing in common."""
+    """Return the one value, or kind of values, that is treated as absent; None where the calls have none in common."""
     values = [case.call.arguments[name] for case in failed]
     if all(number(value) and value == values[0] for value in values):
         told = f"{article(name)} of {values[0]:g}"

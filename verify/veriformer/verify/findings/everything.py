@@ -32,12 +32,12 @@ _BY_WEIGHT = list(Weight)
 
 
 def unmet(results: Sequence[Result]) -> list[Result]:
-    """The rows that findings are to explain."""
+    """Return the rows that findings must explain: violations and advice."""
     return [result for result in results if result.status in VIOLATIONS | {Status.ADVICE}]
 
 
 def by_operation(results: Sequence[Result]) -> dict[str, list[Result]]:
-    """The rows to look into, refusals aside, by operation: the gravest first, and of these those with the fewest."""
+    """Group unmet rows, refusals aside, by operation: the gravest first, and of these those with the fewest rows."""
     found: dict[str, list[Result]] = {}
     for result in unmet(results):
         if not is_refusal(result):
@@ -63,7 +63,7 @@ def diagnose_operations(
 
 
 def gathered(run: Results, found: Told) -> list[Finding]:
-    """All findings of a run in order; rows of an operation that nothing was told of are told by requirement."""
+    """Return all findings of a run in order; unmet rows of an operation without any are reported by requirement."""
     rows = by_operation(run.results)
     untold = [result for operation, mine in rows.items() if operation not in found for result in mine]
     refused = [result for result in unmet(run.results) if is_refusal(result)]
@@ -76,14 +76,16 @@ def gathered(run: Results, found: Told) -> list[Finding]:
 def with_findings(
     results: Sequence[Result], findings: Sequence[Finding], weighs: Callable[[Weight], bool]
 ) -> list[Result]:
-    """The rows, each with the finding that explains it. weighs: whether a finding of that weight violates."""
+    """Return the rows, each with its finding. weighs: whether a finding of that weight violates."""
     of = {key: finding for finding in findings for key in finding.rows}
     return [_explained(row, of[row.key], weighs) if row.key in of else row for row in results]
 
 
 def _explained(result: Result, finding: Finding, weighs: Callable[[Weight], bool]) -> Result:
-    """The row, which fails after all where it was taken for a refusal and is explained by what is none, and is advice
-    after all where what explains it is no more: where a witness does likewise.
+    """Return the row with its finding, whose weight decides between failure and advice.
+
+    A row that was taken for a refusal fails after all where a finding of violating weight explains it; a failed row is
+    advice where its finding is advice, as where a witness behaves alike.
     """
     lesser = result.weight is None or Weight(result.weight).advice
     status = result.status
@@ -152,7 +154,7 @@ def _first_of(group: Sequence[Finding]) -> Finding:
 
 
 def put_together(findings: Iterable[Finding]) -> list[Finding]:
-    """The findings, those that follow from another operation under the gravest of that operation, where it has any."""
+    """Merge findings that follow from another operation into the gravest finding of that operation, if it has any."""
     listed = list(findings)
     of: dict[str, Finding] = {}
     for one in sorted((one for one in listed if not one.follows), key=lambda one: _BY_WEIGHT.index(one.weight)):

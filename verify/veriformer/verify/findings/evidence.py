@@ -64,7 +64,7 @@ class Signature:
 
 
 def signature(violation: Violation, operation: str) -> Signature:
-    """The signature of a violation that was raised when this operation was judged."""
+    """Return the signature of a violation that this operation's judgement raised."""
     if violation.__cause__ is not None and RAISED.search(str(violation)):
         return Signature(Failing.RAISES, shortened(str(violation).removeprefix("raised ")))
     gradients = _gradients(violation)
@@ -85,12 +85,12 @@ def _gradients(violation: Violation) -> tuple[str, ...]:
 
 
 def gradients_in(expression: str) -> list[str]:
-    """The arguments whose gradients a line of a script speaks of."""
+    """Return the arguments whose gradients a line of a script names."""
     return _GRADIENT.findall(expression)
 
 
 def shortened(text: str) -> str:
-    """The first line without its numbers and sizes."""
+    """Return the first line, at most 120 characters, with numbers as ``#`` and shapes as ``[…]``."""
     return _SHAPE.sub("[…]", _NUMBER.sub("#", text.strip().partition("\n")[0]))[:120]
 
 

@@ -55,7 +55,7 @@ MODIFIED = "was modified"
 
 
 def explained_by(row: CheckRun, causes: Sequence[Cause], gather: Gather) -> Cause | None:
-    """The cause of wrong results without whose calls the row holds, where it fails with them."""
+    """Return the cause of wrong results without whose calls a failing row holds; None where there is none."""
     candidates = list(_candidates(causes))
     if not candidates or _holds(row, gather, ()) is not False:
         return None
@@ -81,10 +81,10 @@ def _holds(row: CheckRun, gather: Gather, without: Sequence[Condition]) -> bool 
 
 
 def by_ties(results: Sequence[Result], every: Sequence[Result]) -> tuple[list[Result], list[Result]]:
-    """Of some rows those that a claim about ties settles, and the others.
+    """Split rows into those that a claim about ties settles and the others.
 
-    every: all that failed. Where the claim settles some of them, the row that asks for the order of equal scores, and
-    is not asked under it, is no other matter.
+    every: all failed rows. Where the claim settles some of them, the row on the order of equal scores, which is not run
+    under the claim, counts among the settled.
     """
     claimed = any(map(_settled_by_ties, every))
     settled = [row for row in results if _settled_by_ties(row) or (claimed and row.requirement.endswith(".ties"))]
@@ -96,7 +96,7 @@ def _settled_by_ties(row: Result) -> bool:
 
 
 def of_rows(cause: Cause, results: Sequence[Result]) -> Cause:
-    """The cause of these rows alone."""
+    """Return the cause restricted to the examples of these rows; unchanged where there are none."""
     keys = {row.key for row in results}
     mine = tuple(example for example in cause.explained if example.row.key in keys)
     return replace(cause, explained=mine or cause.explained)
@@ -161,7 +161,7 @@ class _Factor:
 
 
 def factor(cause: Cause, target: Target) -> str | None:
-    """In words, by which factor the result or a gradient is wrong in all calls of a cause; None where it is by none."""
+    """Return in words the factor by which the result or a gradient is wrong in every call; None without one."""
     if cause.signature.kind not in (Failing.VALUE, Failing.GRADIENT) or cause.condition.requirement is not None:
         return None
     wrong = [case for case in cases(cause.explained, target) if furthest(case.given, case.exact) > APART]
@@ -189,7 +189,7 @@ def _shown(x: float, digits: int) -> str:
 
 
 def _factors(case: Case, gradients: Sequence[str]) -> Iterator[_Factor | None]:
-    """The factor of each part of a call that is wrong and that a cause is about; None where it is no multiple."""
+    """Yield the factor of each wrong part that the cause is about; None where the part is no multiple of the exact."""
     for name, exact in case.exact.items():
         about = name.removeprefix("gradient of ") in gradients if gradients else name.startswith("result")
         if about and furthest({name: case.given[name]}, {name: exact}) > APART:
@@ -228,7 +228,7 @@ class _WithPart:
 
 
 def with_sound_part(operation: str, target: Target) -> Target | None:
-    """The target with a sound implementation of what the operation works on; None where it works on nothing."""
+    """Return the target over a correct implementation of the operation that this one calls; None if it calls none."""
     part = PARTS.get(operation)
     theirs = None if part is None or isinstance(target.implementation, nn.Module) else target.operation(part)
     if part is None or theirs is None:

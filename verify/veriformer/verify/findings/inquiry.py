@@ -73,7 +73,7 @@ class Inquiry:
     surveys: int = field(default=0, init=False)
 
     def findings(self) -> list[Finding]:
-        """At most one finding for each root cause; rows without evidence are told one by one requirement."""
+        """Return at most one finding for each root cause; rows without evidence are reported by requirement."""
         surveyed = [result for result in self.results if _surveyable(result)]
         half = time.process_time() + (self.until - time.process_time()) / 2
         evidence = [example for row in self._rows(surveyed) for example in self._survey(row, half)]
@@ -150,8 +150,11 @@ class Inquiry:
         return finding(cause, Known(diagnosis, lost, in_halves, multiple, coarser, witness, unruly), results)
 
     def _unmodified(self, causes: list[Cause]) -> list[Cause]:
-        """Where a target modifies its arguments, the causes without what comes of that: gradients, whose formula takes
-        what was overwritten, and what is gone once the target works on copies."""
+        """Return the causes; where a target modifies its arguments, its consequences are merged into that cause.
+
+        These are gradients, whose formula reads overwritten arguments, and failures that vanish once the target gets
+        copies.
+        """
         first = next((cause for cause in causes if cause.signature.about.endswith(MODIFIED)), None)
         if first is None or isinstance(self.target.implementation, nn.Module):
             return causes
@@ -163,7 +166,7 @@ class Inquiry:
         return [replace(first, explained=explained, source=first.signature), *rest]
 
     def _follows(self, cause: Cause) -> str | None:
-        """The operation whose fault this is: what fails no more over a sound one of it."""
+        """Return the called operation whose fault this is: no failure remains over a correct implementation of it."""
         sound = with_sound_part(self.operation, self.target)
         return PARTS[self.operation] if sound is not None and not self._fails(cause, sound) else None
 
@@ -172,7 +175,7 @@ class Inquiry:
         return any(example.failed for examples in fresh for example in examples)
 
     def _named(self, causes: Sequence[Cause], evidence: Sequence[Example]) -> list[tuple[Cause, Diagnosis | None]]:
-        """Every cause with its diagnosis; those of one diagnosis are one, with what a code with that fault shows."""
+        """Return every cause with its diagnosis; causes of one known fault, and others that it shows, are merged."""
         named: dict[object, tuple[Cause, Diagnosis | None]] = {}
         for index, cause in enumerate(causes):
             diagnosis = diagnose(cause, evidence, self.target) if time.process_time() < self.until else None
@@ -197,8 +200,10 @@ class Inquiry:
         return True
 
     def _rows(self, results: Sequence[Result]) -> Iterator[CheckRun]:
-        """The rows to survey: of each requirement in the widest and the narrowest format that failed, and for contrast
-        the rows of ordinary calls in the same formats."""
+        """Yield the rows to survey: each requirement in the widest and the narrowest format that failed.
+
+        For contrast the rows of ordinary calls in these formats come first.
+        """
         of = {check.requirement.slug: check for check in checks() if check.operation == self.operation}
         wanted: dict[str, list[str]] = {}
         for result in results:
@@ -273,7 +278,7 @@ its result, down to any example that failed so."""
 
 
 def shared_out(causes: Sequence[Cause], results: Iterable[Result]) -> list[list[Result]]:
-    """For each cause the failing rows that go under it; each row goes under one cause at most."""
+    """Return for each cause its failing rows; each row belongs to one cause at most."""
     shared: list[list[Result]] = [[] for _ in causes]
     for result in results:
         place = _place(causes, result)
@@ -333,7 +338,7 @@ def _what(result: Result) -> str:
 
 
 def _said(message: str) -> str:
-    """A message without its numbers; of a judgement only what was judged."""
+    """Return a message without its numbers; of a judgement only the quantity judged."""
     quantity = message.partition("[")[0].partition(":")[0]
     if ": observed " in message:
         return f"the {quantity.removeprefix('the ')} is {'NaN' if 'observed nan' in message else 'wrong'}"

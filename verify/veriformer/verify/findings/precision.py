@@ -150,7 +150,7 @@ def _of_numbers(example: Example) -> bool:
 
 
 def _calls(example: Example) -> list[Recorded]:
-    """The call that was judged by the formula; of a law all its calls, if the formula judges each."""
+    """Return the example's calls that the formula judges: the judged one, or all calls of a law if it judges each."""
     call = judged(example)
     if call is not None:
         return [call]
@@ -177,7 +177,7 @@ def _rounded(example: Example, target: Target) -> bool:
 
 
 def _error(call: Recorded, row: CheckRun, dtype: str, target: Target, *, in_bounds: bool = False) -> float:
-    """The largest error of a call in a format, or in units of its bound; infinite where it has no value."""
+    """Return the largest error of a call in a dtype, or in units of its bound; infinity where the call has no value."""
     row = replace(row, dtype=dtype)
     call = _in(dtypes.TORCH[dtype], call)
     given = outcome(row, target.implementation, target, call)

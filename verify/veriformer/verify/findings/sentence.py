@@ -32,10 +32,10 @@ def sentence(
     how: str | None = None,
     witness: str | None = None,
 ) -> str:
-    """``attention: the result is NaN with a query that sees no key``; known: what is wrong, where it was recognised.
+    """Return a finding's sentence: ``attention: the result is NaN with a query that sees no key``.
 
-    message: of the failure that is shown with it; the telling example's if left out. how: how the result is wrong.
-    witness: the practice that does likewise.
+    known: the fault, where it was recognised. message: of the failure that is shown with it; the telling example's if
+    left out. how: how the result is wrong. witness: the practice that does likewise.
     """
     said = known or how or _predicate(cause, message)
     some = " for some calls" if cause.share < SELDOM and known is None else ""
@@ -56,7 +56,7 @@ def _predicate(cause: Cause, message: str | None) -> str:
 
 
 def telling(cause: Cause) -> Example:
-    """The smallest of the examples that fail in the most telling way, of an equation if there is one."""
+    """Return the smallest example with the cause's own signature, of ordinary calls and an equation if there is one."""
     alike = [example for example in cause.explained if example.signature == cause.signature]
     return min(
         alike, key=lambda one: (not one.ordinary, not one.row.check.requirement.slug.endswith(".equation"), one.size)
@@ -64,12 +64,12 @@ def telling(cause: Cause) -> Example:
 
 
 def quantity(cause: Cause) -> str:
-    """``result``, or ``gradient of k and v``."""
+    """Return ``result``, or ``gradient of k and v``."""
     return f"gradient of {_named(cause)}" if cause.signature.gradients else "result"
 
 
 def shortened(text: str) -> str:
-    """The first line, cut to a length that a sentence bears."""
+    """Return the first line, cut to _LONGEST characters."""
     line = text.strip().partition("\n")[0]
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
 
@@ -111,7 +111,7 @@ _DETERMINED = ("the ", "a ", "an ", "which ", "what ", "every ")
 
 
 def _counted(about: str) -> str:
-    """A quantity and its verb: ``the merges are``, ``the norm is``; without where or beside what it was looked at."""
+    """Return a quantity and its verb: ``the merges are``, ``the norm is``; without place or circumstance."""
     thing = about.partition(":")[0].replace(" #", "").replace("[…]", "").rstrip()
     noun = re.split(r" (?:of|at|before|after|with|around|in) |,", thing)[0]
     return f"{thing} {'are' if noun.endswith('s') and not noun.endswith('ss') else 'is'}"

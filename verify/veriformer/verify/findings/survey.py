@@ -89,7 +89,7 @@ def survey(
     only_ordinary: bool = False,
     until_failed: int = 0,
 ) -> list[Example]:
-    """Up to so many examples of a row within a time limit, those that meet a condition in ``without`` left out.
+    """Draw up to so many examples of a row within a time limit, without those that meet a condition in ``without``.
 
     The time is the processor's, from the end of the first example: what that loads is no slowness of the target.
 

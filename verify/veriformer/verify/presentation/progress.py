@@ -40,7 +40,9 @@ MESSAGE, ARGUMENT, TRACE, AT_ONCE = 2000, 200, 20_000, 140
 
 
 def console() -> Console:
-    """Standard error: standard output stays free for what was asked for. Wide lines elsewhere than on a terminal."""
+    """Return a console on standard error, which leaves standard output to results; lines are wide where it is no
+    terminal.
+    """
     return Console(
         stderr=True, highlight=False, emoji=False, width=None if sys.stderr.isatty() else 160, soft_wrap=True
     )
@@ -138,7 +140,7 @@ def _grave(result: Result) -> bool:
 
 
 def show_rows(results: Results, out: Console) -> None:
-    """Every row: how many ended how, by operation, and each violation with its evidence."""
+    """Print every row: counts of statuses by operation, then each violation with its evidence."""
     has = {row.operation for row in results.results if row.status is not Status.NOT_PROVIDED}
     out.print(_table([row for row in results.results if row.operation in has]))
     for line in coverage(results.results):
@@ -152,7 +154,7 @@ def show_rows(results: Results, out: Console) -> None:
 
 
 def coverage(rows: Sequence[Result]) -> list[str]:
-    """For each operation how many examples had which two sizes large together."""
+    """Return for each operation a line with the number of examples in which a given pair of sizes is large together."""
     lines = []
     for operation in dict.fromkeys(row.operation for row in rows):
         found: Counter[str] = Counter()

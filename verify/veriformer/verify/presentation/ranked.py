@@ -14,29 +14,29 @@ _ORDER = list(Weight)
 
 
 def ranked(run: Results) -> list[Finding]:
-    """All findings, the gravest first and otherwise as they came; rows without one stay findings of their own."""
+    """Return all findings by decreasing weight, stable; unexplained rows count as findings of their own."""
     return by_weight([*run.findings, *unexplained(run)])
 
 
 def by_weight(found: Iterable[Finding]) -> list[Finding]:
-    """The gravest first, and otherwise as they came."""
+    """Sort findings by decreasing weight, stable."""
     return sorted(found, key=lambda finding: _ORDER.index(finding.weight))
 
 
 def grave(run: Results) -> list[Finding]:
-    """The findings that the verdict rests on: those of a weight that violates, and violated rows without one."""
+    """Return the findings that decide the verdict: those of a weight that violates, and violated rows without one."""
     rows = {key for finding in unexplained(run) for key in finding.rows}
     return [found for found in ranked(run) if run.weighs(found.weight) or not rows.isdisjoint(found.rows)]
 
 
 def advice(run: Results) -> list[Finding]:
-    """The findings that violate nothing."""
+    """Return the findings that violate nothing."""
     violating = grave(run)
     return [finding for finding in ranked(run) if finding not in violating]
 
 
 def weaknesses(run: Results) -> list[Finding]:
-    """The findings of a format's own weaknesses, which practice shares; none where they violate."""
+    """Return the findings of weaknesses of a format that practice shares; none where they violate."""
     return [finding for finding in advice(run) if finding.weight is Weight.WEAKNESS]
 
 

@@ -25,7 +25,7 @@ _FEW = 8
 
 
 def advised(run: Results) -> Iterator[Remark]:
-    """Advice, the same advice on several operations as one; then rows of advice that no finding explains."""
+    """Yield advice, equal advice on several operations merged; then rows of advice that no finding explains."""
     groups: dict[tuple[str, str, str | None], list[Finding]] = {}
     for finding in advice(run):
         if finding.weight is Weight.WEAKNESS:  # told under its weight
@@ -92,7 +92,7 @@ def _of(feature: str, message: str) -> str:
 
 
 def not_seen(run: Results) -> Iterator[Remark]:
-    """Arguments that were left out or never varied, and lines that never ran, by operation."""
+    """Yield for each operation the arguments left out or never varied, and the lines never run."""
     for operation, domain in run.domain.items():
         said = everything({operation: domain})
         if said:
@@ -100,7 +100,7 @@ def not_seen(run: Results) -> Iterator[Remark]:
 
 
 def measured(run: Results) -> Iterator[Remark]:
-    """Constants that no signature shows, and rules on sizes."""
+    """Yield the constants that no signature shows, and the rules on sizes."""
     for operation, domain in run.domain.items():
         for name, value in domain.constants.items():
             yield "measured", one_line(f"{operation}: {name} = {value}, {domain.how(name)}; judged by it", _LINE)

@@ -37,7 +37,9 @@ class Campaign:
     examples: str = "directory"
 
     def plans(self, seed: str) -> dict[str, Plan]:
-        """Every target, profile and device as a plan, by a name that stays the same from one campaign to the next."""
+        """Return a plan for every combination of target, profile and device, by a name that is stable between
+        campaigns.
+        """
         return {
             f"{target} {profile} {device}": Plan(
                 target=target,
@@ -59,7 +61,7 @@ class Campaign:
 
 
 def read(path: Path) -> Campaign:
-    """The campaign of a file. Raises CampaignError."""
+    """Read a campaign from a TOML file. Raises CampaignError."""
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError) as error:

@@ -112,7 +112,7 @@ class Arm:
                 self.once.add(thing)
 
     def to_dict(self) -> dict[str, Any]:
-        """As it is kept from one campaign to the next."""
+        """Return the state that is kept from one campaign to the next, as JSON."""
         return {**asdict(self), "once": sorted(self.once), "more": sorted(self.more), "last": None}
 
     @classmethod
@@ -128,10 +128,10 @@ FLOOR = 0.05
 
 
 def choose(arms: Sequence[Arm], now: float) -> Arm | None:
-    """The row whose turn it is; None where nothing is left to learn.
+    """Return the row whose turn is next; None where nothing is left to learn.
 
-    Each has had a turn before any has a second. Then it is the one whose growth, times the age of what is known of it,
-    over the time that a turn of it takes, is largest, so that time is shared in proportion to growth, slow rows have
+    Each has had a turn before any has a second. Then the row is chosen whose growth, times the seconds since its last
+    turn, over the seconds that a turn of it takes, is largest: time is shared in proportion to growth, slow rows have
     no more of it than others, and none waits for ever.
     """
     going = [arm for arm in arms if not arm.over]

@@ -17,7 +17,7 @@ NEAREST = 10
 
 
 def document(ran: Ran) -> dict[str, Any]:
-    """The whole of it, valid against ``schema/campaign-1.json``."""
+    """Return the results of a campaign as JSON, valid against ``schema/campaign-1.json``."""
     whole: dict[str, Any] = json_safe(
         {
             "schema": SCHEMA_NAME,
@@ -156,7 +156,7 @@ def _operation(plan: str, name: str, arms: list[Arm]) -> dict[str, Any]:
 
 @cache
 def schema() -> dict[str, Any]:
-    """The JSON Schema of the document."""
+    """Return the JSON Schema of a campaign's results."""
     text = resources.files("veriformer.verify").joinpath("schema/campaign-1.json").read_text(encoding="utf-8")
     loaded: dict[str, Any] = json.loads(text)
     return loaded

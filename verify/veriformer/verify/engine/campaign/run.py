@@ -168,7 +168,7 @@ class Runs:
         side.serve(self._next, self._heard, lambda item: self.said[item.name])
 
     def _next(self) -> Item | None:
-        """The next turn; None when the time is over, or while every row that is left has one under way."""
+        """Return the next turn; None when the time is over, or while every remaining row has a turn under way."""
         now = self.clock()
         if now >= self.until:
             return None
@@ -296,7 +296,7 @@ class Runs:
 
 
 def _apart(one: Parcel, number: int) -> Parcel:
-    """A file's target in a folder of its own, since two may have the same name."""
+    """Move a file's target into a numbered folder of its own: two targets may have one file name."""
     if one.shipped.loader is None:
         return one
     folder = f"target{number}"
@@ -305,12 +305,12 @@ def _apart(one: Parcel, number: int) -> Parcel:
 
 
 def nearest(arms: Sequence[Arm], count: int) -> list[Arm]:
-    """The rows that have come nearest to their bounds without crossing them."""
+    """Return the rows that came nearest to their bounds without crossing them, at most count."""
     return sorted((arm for arm in arms if not arm.unmet), key=lambda arm: -arm.nearest)[:count]
 
 
 def by_operation(ran: Ran) -> Mapping[tuple[str, str], list[Arm]]:
-    """The rows by plan and operation."""
+    """Group the rows by plan and operation."""
     found: dict[tuple[str, str], list[Arm]] = {}
     for arm in ran.arms:
         found.setdefault((arm.plan, arm.row.partition(".")[0]), []).append(arm)

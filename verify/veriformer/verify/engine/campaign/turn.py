@@ -64,7 +64,9 @@ class Kind(StrEnum):
 
 
 def database(place: str) -> ExampleDatabase:
-    """Hypothesis' database at a place: a folder, or ``redis://…`` or ``github:owner/repository`` and a folder."""
+    """Open Hypothesis' example database at a place: a folder, or ``redis://…`` or ``github:owner/repository`` and a
+    folder.
+    """
     remote, _, folder = place.rpartition(" ") if "://" in place or place.startswith("github:") else ("", "", place)
     local = DirectoryBasedExampleDatabase(Path(folder))
     if remote.startswith("github:"):
@@ -130,7 +132,7 @@ class _TurnSearch(Search):
         return self.current
 
     def draw(self, seed: str, done: int) -> None:
-        """Until the time is over, but no fewer examples than are planned, for laws that judge them together."""
+        """Draw examples until the time is over, at least as many as are planned where a law judges them together."""
         until = time.monotonic() + self.seconds
         phases, count = {
             Kind.REPLAY: ((hypothesis.Phase.reuse,), REPLAYED),
@@ -164,7 +166,9 @@ class _TurnSearch(Search):
         return self.row.check.finish is not None and bursts * EXAMPLES_PER_SEED < self.planned
 
     def exercised(self) -> bool:
-        """A turn draws no second time; what could not tell right from wrong is not counted as an example."""
+        """Return True: a turn never draws again for examples that could not tell right from wrong; they are not
+        counted.
+        """
         return True
 
     def example(self, data: st.DataObject) -> None:
@@ -208,7 +212,7 @@ class Turns:
         self.plans, self.shipped, self.place = plans, shipped, place
 
     def run(self, item: str, extra: Mapping[str, Any]) -> dict[str, Any]:
-        """The row's result in this turn, and in how many of the examples drawn each thing was covered."""
+        """Run one turn of a row; return its result, and for each covered feature how many examples had it."""
         plan, target = self.plans[extra["plan"]], self._target(extra["plan"])
         row, kind = self._rows(extra["plan"])[extra["row"]], Kind(extra["kind"])
         if kind is not Kind.INDEPENDENT:  # a law over all examples speaks of independent ones
