@@ -35,7 +35,7 @@ def prepared(
     database: ExampleDatabase | None = None,
     key: str = "",
 ) -> Callable[[], None]:
-    """A function that runs the body on so many examples, the same for the same seed.
+    """Return a function that runs the body on so many examples, equal for equal seeds.
 
     further: the simplest example, with which Hypothesis begins every run, has been met in another run and is left out.
     database, key: where examples that fail are kept, and those with the largest targets, for Hypothesis to reuse.
@@ -76,10 +76,10 @@ def _but_the_simplest(body: Callable[[st.DataObject], None]) -> Callable[[st.Dat
 
 
 def _with_streams(body: Callable[[st.DataObject], None], seed: int) -> Callable[[st.DataObject], None]:
-    """The body with the generators of ``random`` and NumPy running on from example to example.
+    """Wrap the body so that the global generators of ``random`` and NumPy continue from example to example.
 
     Hypothesis sets both to zero before each example. A target that is wrong one time in ten by one of them would be
-    wrong at the same call of every example, or at none, and never found to give something else the second time.
+    wrong at the same call of every example, or at none, and never found to differ when repeated.
     """
     drawn = random.Random(seed).getstate()
     legacy = np.random.RandomState(seed % 2**32).get_state()
@@ -116,5 +116,5 @@ def _no_constant(*_: object, **__: object) -> None:
 
 
 def number(text: str) -> int:
-    """A seed from text."""
+    """Derive a 63-bit seed from text."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1

@@ -114,6 +114,7 @@ class Case:
         return replace(self, **changes)
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the case as JSON."""
         return asdict(self)
 
     @classmethod

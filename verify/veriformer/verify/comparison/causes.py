@@ -244,7 +244,9 @@ def _size(one: Evidence) -> int:
 
 
 def _as(error: float, calls: Sequence[Evidence]) -> str:
-    """Return a phrase that names the dtype with this roundoff, ``, as bfloat16 has``; in half precision none is named."""
+    """Return the phrase that names the dtype with this roundoff, ``, as bfloat16 has``; in half precision none is
+    named.
+    """
     if all(one.case.dtype in _HALVES for one in calls):
         return ", fewer than the format has"
     return f", as {min(_FORMATS, key=lambda item: abs(math.log2(item[0]) - math.log2(error)))[1]} has"

@@ -32,7 +32,7 @@ _STARTS = (64, 128, 16, 32, 256, 1024)
 
 
 def _of_attention(a: Arguments) -> Iterator[Arguments]:
-    """Yield edges of plain attention: empty axes, queries without a visible key, masks of all shapes, dtypes of bias."""
+    """Yield edges of plain attention: empty axes, queries without a visible key, masks of all shapes, bias dtypes."""
     keys = {name: a[name] for name in ("k", "v")}
     yield {**a, "q": a["q"][:, :, :0]}
     yield {**a, **{name: x[:, :, :0] for name, x in keys.items()}}
@@ -73,7 +73,7 @@ def _of_rope(a: Arguments) -> Iterator[Arguments]:
 
 
 def _dropping(a: Arguments) -> Iterator[Arguments]:
-    """Yield calls with dropout, which only the checks of its rates draw: with and without generator, and no training."""
+    """Yield calls with dropout, which only the checks of its rates draw: with generator, without, without training."""
     yield {**a, "dropout_p": 0.25, "training": True, "generator": Seed(0)}
     yield {**a, "dropout_p": 0.25, "training": True}
     yield {**a, "dropout_p": 0.25, "training": False}

@@ -35,7 +35,7 @@ class Stepper:
             p.grad = None
 
     def state_dict(self) -> dict[str, Any]:
-        """States and options."""
+        """Return states and options."""
         return {"states": self.states, "options": self.options}
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:

@@ -39,7 +39,7 @@ def adapter(target: str, pins: Sequence[Pin], domains: Mapping[str, Any], file: 
 
 
 def _imports(target: str, file: Path) -> tuple[list[str], str]:
-    """Lines that import the code, and the expression that stands for its module."""
+    """Return lines that import the code, and the expression for its module."""
     place, _, _ = target.partition(":") if not Path(target).exists() else (target, "", "")
     bound = "from veriformer.verify import bind"
     if place.endswith(".py"):

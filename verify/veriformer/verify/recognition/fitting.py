@@ -147,8 +147,10 @@ class Fitting:
         )
 
     def asked(self, function: Callable[..., Any], every: int) -> tuple[int, int]:
-        """Of every so many calls, in the first format that there is: how many were answered, and how many came as
-        far as the code, which perhaps refused them."""
+        """Count the calls answered, and those that reached the code, which may have refused them.
+
+        every: one of so many drawn calls is tried, in the first dtype that the operation has.
+        """
         target = self._plain(target_of(self.operation.name, function, {}))
         dtype = next(dtype for dtype in FORMATS if dtype in self.operation.dtypes)
         answers = [_answer(target, call) for call in self._drawn(dtype, target, {})[::every]]

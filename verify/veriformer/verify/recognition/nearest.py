@@ -187,7 +187,7 @@ def _screened(tried: Callable[[_T, int], Reading], choices: Sequence[_T]) -> lis
 def _in_two_steps(
     match: Match, pinned: Mapping[str, str], operation: str, tried: Callable[[dict[str, str]], Reading]
 ) -> list[dict[str, str]]:
-    """Readings of masks beside the best of all others, which is found under the first readings of masks."""
+    """Return readings of masks combined with the best other readings, which are found under the first of masks."""
     later = {name: values for name, values in match.readings.items() if name in LATER}
     others = {name: values for name, values in match.readings.items() if name not in LATER}
     usual = {name: values[0] for name, values in later.items()}

@@ -55,7 +55,7 @@ class Recognised:
     unknown: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """Return pins, refusals and unknown names as JSON."""
         return {
             "recognised": [pin.to_dict() for pin in self.pins],
             "not_recognised": [vars(one) for one in self.refused],
@@ -231,7 +231,7 @@ _VANISHING = frozenset(("multi_head_attention", "feed_forward", "mlp", "swiglu",
 
 
 def _against(found: Reading) -> str:
-    """Why a candidate is not taken for the operation by its nearest reading; empty where it is."""
+    """Return the reason why a candidate is not the operation by its nearest reading; empty where it is."""
     fit = found.fit
     if fit.answered == 0:
         return f"no call of it was answered: {fit.error[:160] or 'nothing could be asked'}"
@@ -286,7 +286,7 @@ def _dropped_in_evaluation(found: Reading, pinned: Mapping[str, str]) -> Reading
 
 
 def rival_of(found: Reading) -> str:
-    """Why another function explains what no reading does; empty where none explains it."""
+    """Return the reason why another function explains what no reading does; empty where none explains it."""
     form, candidate = found.form, found.candidate
     if found.fit.everywhere or not (form.rivals or form.variants or form.terms) or form.judge is not None:
         return ""

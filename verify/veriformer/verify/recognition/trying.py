@@ -75,7 +75,7 @@ def try_others(probe: Probe) -> None:
 
 
 def _left_out(candidate: Candidate, parameter: Parameter, words: Collection[str]) -> list[None]:
-    """None, where it is the default of a parameter, or of an entry of a configuration, that was given in each call."""
+    """Return [None] if None is the default of a parameter or configuration entry, and was in no call; else nothing."""
     name, _, entry = parameter[1].partition(".")
     listed = candidate.constructor if parameter[0] == BUILT else candidate.parameters
     if name not in listed or "None" in words:

@@ -36,16 +36,16 @@ class Domain:
     flags: tuple[str, ...] = ()
 
     def how(self, constant: str) -> str:
-        """Where a constant is known from, in words."""
+        """Return the source of a constant in words: the signature, or a measurement."""
         return "by the signature" if constant in self.declared else "as measured"
 
     def to_dict(self) -> dict[str, Any]:
-        """The entry of ``domain`` in results.json."""
+        """Return the entry of ``domain`` in results.json."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, entry: Mapping[str, Any]) -> Domain:
-        """The record of one entry of ``domain``."""
+        """Read an entry of ``domain``."""
         return cls(
             provided=tuple(entry.get("provided", ())),
             refused=dict(entry.get("refused", {})),

@@ -43,12 +43,12 @@ class Finding:
     fix: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The entry of ``findings`` in results.json."""
+        """Return the entry of ``findings`` in results.json."""
         return {**asdict(self), "weight": self.weight.value}
 
     @classmethod
     def from_dict(cls, entry: Mapping[str, Any]) -> Finding:
-        """The record of one entry of ``findings``."""
+        """Read an entry of ``findings``."""
         known = {key: value for key, value in entry.items() if key != "facts"}  # which the others say in words
         lists = {key: tuple(entry.get(key) or ()) for key in ("dtypes", "requirements", "rows", "precedents")}
         return cls(**{**known, **lists, "weight": Weight(entry["weight"])})

@@ -26,7 +26,7 @@ _STEERING = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 def message_of(error: BaseException) -> str:
-    """The exception in one string, its class first; of one that cannot be told of, the class alone."""
+    """Return an exception as one string, its class first; the class alone where its message cannot be read."""
     name = "".join(type.__getattribute__(type(error), "__name__"))
     try:
         said = "".join(("", str(error)))
@@ -68,7 +68,7 @@ DEPTH = 6
 
 
 def plain(value: object, depth: int = DEPTH) -> Any:
-    """Data of a target's own as strings, numbers, lists and dicts that end somewhere."""
+    """Convert a target's own data to strings, numbers, lists and dicts, nested to at most depth levels."""
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, Mapping) and depth:
@@ -79,17 +79,17 @@ def plain(value: object, depth: int = DEPTH) -> Any:
 
 
 def writable(text: str) -> str:
-    """The text as UTF-8 can hold it: surrogates that stand alone are written as their escapes."""
+    """Return text that UTF-8 can encode: lone surrogates become escapes."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def clean(text: object) -> str:
-    """The text with every character that steers instead of being seen written as its escape; line ends stay."""
+    """Escape every control character; line ends stay."""
     return "".join(_escaped(character) for character in str(text).replace("\r\n", "\n"))
 
 
 def one_line(text: object, limit: int) -> str:
-    """The text on one line, clean, and at most so many characters long."""
+    """Return text on one line, clean, at most limit characters long."""
     words = " ".join(clean(str(text)[: 20 * limit]).split())
     return words if len(words) <= limit else f"{words[: limit - 1].rstrip()}…"
 

@@ -96,13 +96,13 @@ class Result:
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> Result:
-        """The record of one entry of ``results``."""
+        """Read an entry of ``results``."""
         example = row.get("counterexample")
         known = {**row, "status": Status(row["status"])}
         return cls(**{**known, "counterexample": Counterexample(**example) if example else None})
 
     def to_dict(self) -> dict[str, Any]:
-        """The entry of ``results`` for this record."""
+        """Return the entry of ``results`` in results.json."""
         return asdict(self)
 
 
@@ -211,7 +211,7 @@ class Results:
         raise_for(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """The whole of ``results.json``."""
+        """Return the content of ``results.json``."""
         return {
             "schema": SCHEMA_NAME,
             **{name: getattr(self, name) for name in _NAMES},

@@ -22,12 +22,12 @@ class Shard:
     versions: Mapping[str, str]
 
     def to_dict(self) -> dict[str, Any]:
-        """The entry ``shard`` of a file."""
+        """Return the entry ``shard`` of results.json."""
         return {**asdict(self), "rows": list(self.rows)}
 
     @classmethod
     def from_dict(cls, entry: Mapping[str, Any]) -> Shard:
-        """The record of such an entry."""
+        """Read an entry ``shard``."""
         return cls(**{**entry, "rows": tuple(entry["rows"])})
 
     def __str__(self) -> str:

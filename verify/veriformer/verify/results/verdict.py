@@ -81,9 +81,9 @@ class Judged(Protocol):
 
 
 def gaps(rows: Iterable[Judged], bounded: Collection[str] = ()) -> list[str]:
-    """Why rows without a violation do not show that an implementation holds; nothing where they do.
+    """Return the reasons why rows without a violation do not show conformance; none where they do.
 
-    bounded: ids of weaknesses whose condition an experiment bore out: their rows hold for all other calls.
+    bounded: ids of weaknesses whose condition an experiment confirmed: their rows hold for all other calls.
     """
     statuses: dict[str, dict[str, list[Status]]] = defaultdict(lambda: defaultdict(list))
     said: dict[str, str] = {}
@@ -152,10 +152,12 @@ def _provided(met: dict[str, list[Status]]) -> bool:
 
 
 def _core(operation: str, met: dict[str, list[Status]]) -> list[str]:
-    """The equation of an operation, or its form where it has none; of a selection that has neither, all of it."""
+    """Return the slug of an operation's equation, or of its contract if it has no equation; of a selection with
+    neither, all.
+    """
     return next(([slug] for slug in _named(operation) if slug in met), list(met))
 
 
 def _named(operation: str) -> tuple[str, str]:
-    """Slugs of the requirements that say what an operation computes, the more telling one first."""
+    """Return the slugs of the requirements that define an operation's result: the equation, then the contract."""
     return f"{operation}.equation", f"{operation}.contract"

@@ -34,7 +34,7 @@ _FAMILIES = ("transformers", *_MADE)
 
 
 def names() -> list[str]:
-    """Every shipped name, and the families of names that take an identifier."""
+    """Return every shipped name, and the families of names that take an identifier."""
     return [*_SHIPPED, "transformers:ARCHITECTURE", "mutant:ID", "variant:ID", "sabotage:KIND", "generic:EDIT"]
 
 
@@ -45,7 +45,7 @@ def is_shipped(spec: str) -> bool:
 
 
 def known_failures(spec: str) -> Path | None:
-    """The waiver file that ships with a target, or None where none does."""
+    """Return the waiver file that ships with a target; None where none does."""
     if spec not in _SHIPPED and not spec.startswith("transformers:"):
         return None
     file = Path(__file__).with_name(f"{spec.replace(':', '_')}_known.toml")

@@ -29,7 +29,7 @@ RawOp = Callable[..., Any]
 
 
 def with_validation(claims: Mapping[str, Any] | None = None, /, **operations: RawOp) -> SimpleNamespace:
-    """An implementation of the operations named, each behind the checks of its arguments.
+    """Wrap raw operations into an implementation that validates their arguments.
 
     Raises AttributeError for a name that is no operation.
     """
@@ -40,9 +40,9 @@ def with_validation(claims: Mapping[str, Any] | None = None, /, **operations: Ra
 
 
 def with_checks(name: str, right: RawOp, operation: RawOp) -> RawOp:
-    """An operation with the signature of the contract behind the checks of that name, with every option filled in.
+    """Wrap an operation with the contract's signature, argument checks of that name, and every default filled in.
 
-    right: our own, which says what the arguments are called; where the checks do not stand apart it is called first.
+    right: our own, which names the arguments; where an operation has no checks of its own, it is called first.
     """
     refuse = _VALIDATORS[name](_nothing) if name in _VALIDATORS else None
     signature = inspect.signature(right)
@@ -69,7 +69,7 @@ def _nothing(*arguments: Any) -> None:
 
 
 def _guarded(name: str, kernel: RawOp) -> RawOp:
-    """Raw operation: the contract's arguments, by position or name as the contract has them, with their defaults.
+    """Wrap a raw operation: the contract's arguments, by position or name as in the contract, with their defaults.
 
     Our own implementation is called first, for what it refuses; random generators are put back as they were, and
     iterators, which it would use up, are made into lists.
@@ -89,7 +89,7 @@ def _kept(generator: object) -> Iterator[None]:
 
 
 def _softmax(kernel: RawOp) -> RawOp:
-    """Raw operation: (z, dim) with at least one entry along dim."""
+    """Check softmax: (z, dim), at least one entry along dim."""
 
     def softmax(z: Tensor, dim: int = -1) -> Any:
         dim = checks.dimension("dim", dim, checks.tensor("z", z))
@@ -103,7 +103,7 @@ def _softmax(kernel: RawOp) -> RawOp:
 
 
 def _logsumexp(kernel: RawOp) -> RawOp:
-    """Raw operation: (z, dim) with at least one entry along dim; of nothing it is −∞."""
+    """Check logsumexp: (z, dim); over an empty axis it is −∞, without a call."""
 
     def logsumexp(z: Tensor, dim: int = -1) -> Any:
         dim = checks.dimension("dim", dim, checks.tensor("z", z))
@@ -113,7 +113,7 @@ def _logsumexp(kernel: RawOp) -> RawOp:
 
 
 def _cross_entropy(kernel: RawOp) -> RawOp:
-    """Raw operation: (logits, target, ignore_index, label_smoothing, reduction)."""
+    """Check cross-entropy: (logits, target, ignore_index, label_smoothing, reduction)."""
 
     def cross_entropy(
         logits: Tensor,
@@ -134,7 +134,7 @@ def _cross_entropy(kernel: RawOp) -> RawOp:
 
 
 def _perplexity(kernel: RawOp) -> RawOp:
-    """Raw operation: (logits, target, ignore_index) with int64 targets."""
+    """Check perplexity: (logits, target, ignore_index), int64 targets."""
 
     def perplexity(logits: Tensor, target: Tensor, *, ignore_index: int = -100) -> Any:
         ignore_index = checks.integer("ignore_index", ignore_index)
@@ -155,7 +155,7 @@ def _check_targets(logits: Tensor, target: Tensor, ignore_index: int) -> None:
 
 
 def _layer_norm(kernel: RawOp) -> RawOp:
-    """Raw operation: (x, weight, bias, eps) with weight and bias [d] or None."""
+    """Check LayerNorm: (x, weight, bias, eps), weight and bias [d] or None."""
 
     def layer_norm(x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, *, eps: float = 1e-5) -> Any:
         check_vectors(x, eps, weight=weight, bias=bias)
@@ -165,7 +165,7 @@ def _layer_norm(kernel: RawOp) -> RawOp:
 
 
 def _rms_norm(kernel: RawOp) -> RawOp:
-    """Raw operation: (x, weight, eps) with weight [d] or None."""
+    """Check RMSNorm: (x, weight, eps), weight [d] or None."""
 
     def rms_norm(x: Tensor, weight: Tensor | None = None, *, eps: float = 1e-6) -> Any:
         check_vectors(x, eps, weight=weight)
@@ -175,7 +175,7 @@ def _rms_norm(kernel: RawOp) -> RawOp:
 
 
 def _clip_grad_norm(kernel: RawOp) -> RawOp:
-    """Raw operation: (grads, max_norm) with a list of tensors."""
+    """Check gradient clipping: (grads, max_norm), a list of tensors."""
 
     def clip_grad_norm(grads: Sequence[Tensor], max_norm: float) -> Any:
         max_norm = checks.nonnegative("max_norm", max_norm)
@@ -187,7 +187,7 @@ def _clip_grad_norm(kernel: RawOp) -> RawOp:
 
 
 def _causal_mask(kernel: RawOp) -> RawOp:
-    """Raw operation: (n_q, n_k, window)."""
+    """Check the causal mask: (n_q, n_k, window)."""
 
     def causal_mask(n_q: int, n_k: int, *, window: int | None = None) -> Any:
         n_q, n_k = checks.integer("n_q", n_q, minimum=0), checks.integer("n_k", n_k, minimum=0)
@@ -197,7 +197,7 @@ def _causal_mask(kernel: RawOp) -> RawOp:
 
 
 def _attention(kernel: RawOp) -> RawOp:
-    """Raw operation: (q, k, v, options)."""
+    """Check attention: (q, k, v, options)."""
 
     def attention(q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Any:
         return kernel(q, k, v, check_arguments(q, k, v, **options))
@@ -207,7 +207,7 @@ def _attention(kernel: RawOp) -> RawOp:
 
 
 def _cached_attention(kernel: RawOp) -> RawOp:
-    """Raw operation: (q_new, k_new, v_new, cache, scale, softcap); rows that do not fit are refused by the cache."""
+    """Check cached attention: (q_new, k_new, v_new, cache, scale, softcap); the cache refuses rows of another shape."""
 
     def cached_attention(
         q_new: Tensor,
@@ -229,7 +229,7 @@ def _cached_attention(kernel: RawOp) -> RawOp:
 
 
 def _model(kernel: RawOp) -> RawOp:
-    """Raw operation: a factory of a whole model, of which nothing is refused."""
+    """Return a model's factory unchanged: nothing is refused."""
     return kernel
 
 

@@ -14,7 +14,7 @@ _OPERATIONS = (*POSITIONAL, *MODELS, *TRAINERS)
 
 
 def by_name(module: ModuleType) -> list[str]:
-    """The operations that it offers as the contract has them."""
+    """Return the operations that a module provides with the contract's signature."""
     return [name for name in _OPERATIONS if _by_contract(module, name)]
 
 
@@ -24,7 +24,7 @@ def offers_any(kind: type) -> bool:
 
 
 def besides(module: ModuleType, names: Iterable[str]) -> list[str]:
-    """Its own public functions and classes that those under these names do not use, in its order.
+    """Return a module's public functions and classes that the named ones do not use, in the module's order.
 
     What an operation of the contract calls is part of it: the helpers of an adapter, and the code that it adapts.
     """
@@ -65,7 +65,7 @@ def _is_own(module: ModuleType, x: object) -> bool:
 
 
 def _used(module: ModuleType, names: Iterable[str]) -> set[str]:
-    """These names, and those of the module that their code mentions, and so on."""
+    """Return these names, and those of the module that their code mentions, transitively."""
     seen: set[str] = set()
     left = list(names)
     while left:
@@ -77,7 +77,7 @@ def _used(module: ModuleType, names: Iterable[str]) -> set[str]:
 
 
 def _mentioned(module: ModuleType, thing: object) -> Iterator[str]:
-    """Names of a module that the code of a function or class, or of a function's defaults, mentions."""
+    """Yield names of a module that occur in the code of a function or class, or in a function's defaults."""
     for function in _functions(thing):
         for code in _codes(function.__code__):
             yield from (name for name in code.co_names if name in vars(module))

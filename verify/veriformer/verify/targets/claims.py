@@ -53,7 +53,7 @@ class Claims:
     asked: set[str] = field(default_factory=set, compare=False)
 
     def convention(self, key: str) -> str:
-        """The value that holds for this implementation: claimed, or the contract's own."""
+        """Return the value of a convention: claimed, or the contract's own."""
         self.asked.add(key)
         return self.conventions.get(key, KNOWN_CONVENTIONS[key][0])
 

@@ -37,19 +37,19 @@ spec.loader.exec_module(BIND)'''
 
 
 def place_of(spec: str) -> str:
-    """The file or dotted module of a target, without the attribute; empty for a name that ships with the suite."""
+    """Return the file or dotted module of a target, without attribute; empty for a shipped name."""
     if targets.find(spec) is not None:
         return ""
     return spec if Path(spec).exists() else spec.partition(":")[0]
 
 
 def sources(spec: str, folder: Path | None = None) -> dict[str, bytes]:
-    """The Python files that a target consists of, by their path relative to the folder that it is loaded from."""
+    """Return the Python files of a target, by their path relative to the folder from which it is loaded."""
     return files.sources(place_of(spec), folder)
 
 
 def loading_lines(path: Path, attribute: str) -> str:
-    """Lines that bind ``target`` to the module in a file, or to an attribute of it."""
+    """Return lines that bind ``target`` to the module in a file, or to an attribute of it."""
     name = "module" if attribute else "target"
     lines = _LOADING.replace("RECORDED", repr(str(path))).replace("BIND", name)
     return f"{lines}\ntarget = module.{attribute}" if attribute else lines

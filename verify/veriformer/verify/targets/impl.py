@@ -12,7 +12,7 @@ from veriformer.verify.targets.kinds import MODELS
 
 
 def backend(name: str) -> SimpleNamespace:
-    """Every operation of ``veriformer.impl``, with ``attention`` and that of the models by the named backend."""
+    """Return every operation of ``veriformer.impl``, with attention, that of models too, by the named backend."""
     operations = {key: getattr(default, key) for key in default.__all__ if callable(getattr(default, key))}
     models = {key: partial(operations[key], attention=name) for key in MODELS}
     named = {"attention": BACKENDS[name], "__name__": f"veriformer.impl:{name}"}

@@ -28,7 +28,7 @@ TRAINERS = tuple(FIRST_ARGUMENT)
 
 
 def kind_of(model: nn.Module) -> str:
-    """``seq2seq_lm`` where it takes the decoder's tokens by themselves; ``masked_lm`` where it says it cannot generate.
+    """Return ``seq2seq_lm`` if the model takes decoder tokens, ``masked_lm`` if it says it cannot generate.
 
     Everything else is a ``causal_lm``.
     """
@@ -40,14 +40,14 @@ def kind_of(model: nn.Module) -> str:
 
 
 def claims_of(implementation: object) -> object:
-    """The claims that an implementation carries; a bare model of transformers carries those of its library."""
+    """Return the claims of an implementation; those of the library for a bare model of transformers."""
     own = getattr(implementation, "CLAIMS", None)
     library = isinstance(implementation, nn.Module) and hasattr(implementation, "prepare_inputs_for_generation")
     return HUGGING_FACE if own is None and library else own
 
 
 def provided(implementation: object) -> object:
-    """The implementation itself, or the model that it builds where it is a function or a class of models."""
+    """Return the implementation, or the model that it builds if it is a function or class of models."""
     if not inspect.isfunction(implementation) and not (
         inspect.isclass(implementation) and issubclass(implementation, nn.Module)
     ):

@@ -70,7 +70,7 @@ def wrap(
     loader: str | None = None,
     recognised: Recognition | None = None,
 ) -> Target:
-    """An object that is already in memory, as a target; code that was not written for the contract is looked at."""
+    """Wrap an object in memory as a target; code that was not written for the contract is recognised first."""
     if loader is None and needs_recognition(implementation):
         name = spec or getattr(implementation, "__qualname__", name_of(implementation))
         imported = "from veriformer.verify.targets.loading import wrap"
@@ -118,7 +118,7 @@ def _weightless(kind: type[nn.Module]) -> bool:
 
 
 def _recognised(implementation: object, spec: str, lines: str, recognised: Recognition | None) -> Target:
-    """A target that was not written for the contract, by what it was recognised as."""
+    """Return the target of code that was not written for the contract, as recognised."""
     # Recognition draws calls and judges them, which is done above this layer: it is asked for by name.
     recognition = importlib.import_module("veriformer.verify.recognition.targets")
     target: Target = recognition.target_of(implementation, spec, lines, recognised)

@@ -36,7 +36,7 @@ def located(spec: str) -> tuple[object, str]:
 
 
 def resolve(spec: str) -> tuple[object, str]:
-    """The object that a word stands for, and Python lines that bind it to ``target``."""
+    """Return the object that a target's name refers to, and Python lines that bind it to ``target``."""
     shipped = targets.find(spec)
     if shipped is not None:
         return shipped(), f"from veriformer.verify import load\n\ntarget = load({spec!r}).implementation"

@@ -25,11 +25,11 @@ _PLAIN_CALLS = frozenset(("dict", "list", "tuple", "set", "int", "float", "str",
 
 
 def module_of(path: Path) -> ModuleType:
-    """The module in a file, with whatever it raises while it is imported.
+    """Import the module in a file, with the exceptions of that import.
 
-    A file of a package is imported as part of it, and where the package cannot be imported whole (what it needs for
-    other files is not there) with those of its files alone that this one asks for. What it imports is sought beside it
-    and in the folders above.
+    A file of a package is imported as part of it, and where the package cannot be imported whole (a dependency of other
+    files is missing) with those of its files alone that this one imports. What it imports is sought beside it and in
+    the folders above.
     """
     try:
         return _with_neighbours(path)
@@ -41,7 +41,7 @@ def module_of(path: Path) -> ModuleType:
 
 
 def _with_neighbours(path: Path) -> ModuleType:
-    """The module in a file; the folders above it are added to what is searched as they are needed."""
+    """Import a file; folders above it are added to ``sys.path`` as imports need them."""
     tried: set[str] = set()
     while True:
         try:
@@ -75,7 +75,7 @@ def _imported(path: Path) -> ModuleType:
 
 
 def _place_in_package(path: Path) -> tuple[Path, tuple[str, ...]]:
-    """The folder above the outermost package of a file, and its dotted name in parts; none outside of packages."""
+    """Return the folder above a file's outermost package, and the dotted name in parts; none outside packages."""
     if not (path.parent / "__init__.py").is_file():
         return path.parent, ()
     root = path.parent
@@ -86,7 +86,7 @@ def _place_in_package(path: Path) -> tuple[Path, tuple[str, ...]]:
 
 
 def _within_bare_packages(path: Path) -> ModuleType | None:
-    """The file imported within packages whose own ``__init__`` is not run; None where that does not help either."""
+    """Import a file within packages whose own ``__init__`` is not run; None where that fails too."""
     above, parts = _place_in_package(path)
     if not parts or parts[-1] == "__init__":
         return None
@@ -119,13 +119,13 @@ def _executed(path: Path) -> ModuleType:
 
 
 def _free_name(path: Path) -> str:
-    """The file's own name; where another file has it, with a number: classes are asked for their module by its name."""
+    """Return the file's stem, numbered where another file has it: a class finds its module by name."""
     names = itertools.chain([path.stem], (f"{path.stem}_{number}" for number in itertools.count(2)))
     return next(name for name in names if name not in sys.modules or _file_of(sys.modules[name]) == path.resolve())
 
 
 def file_alone(thing: object) -> Path | None:
-    """The file of a module that is one Python file of no package; None of everything else."""
+    """Return the file of a module that is a single Python file outside packages; None otherwise."""
     if not isinstance(thing, ModuleType) or "." in thing.__name__ or hasattr(thing, "__path__"):
         return None
     file = _file_of(thing)
@@ -170,7 +170,7 @@ _PROGRAM = "it is a program"
 
 
 def definitions_of(path: Path, because: str = _PROGRAM) -> ModuleType:
-    """A module with the file's imports, functions, classes and plain constants, and nothing else of it done.
+    """Execute only the imports, functions, classes and plain constants of a file; return the module.
 
     What cannot be imported, or defined without the rest, is left out, which a PartlyLoadedWarning says. because: why
     the file is not imported. Raises SyntaxError for what is no Python.
@@ -213,7 +213,7 @@ def _import_definitions(node: ast.ImportFrom, path: Path, module: ModuleType) ->
 
 
 def _neighbour(node: ast.ImportFrom, path: Path) -> Path | None:
-    """The file that an import means: below the folder that its dots say, or below some folder above the file."""
+    """Return the file that an import means: below the folder of its dots, or below some folder above the file."""
     if not node.module:
         return None
     below = Path(*node.module.split(".")).with_suffix(".py")
@@ -222,8 +222,10 @@ def _neighbour(node: ast.ImportFrom, path: Path) -> Path | None:
 
 
 def _definitions(tree: ast.Module) -> Iterator[ast.stmt]:
-    """Imports, functions and classes; constants that libraries and plain types make, or, where some function or class
-    of the file reads them, its own functions; and loops that fill tables."""
+    """Yield imports, functions, classes, loops that fill tables, and constants that libraries and plain types make.
+
+    Where a function or class of the file reads a constant, the file's own functions may make it too.
+    """
     own, read = _own_functions(tree), _read_inside(tree)
     for node in tree.body:
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:

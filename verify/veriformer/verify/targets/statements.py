@@ -118,7 +118,7 @@ class _Reader:
         self.lines, self.chosen = lines, chosen
 
     def block(self, body: list[ast.stmt], *, branch: bool) -> Iterator[Statement]:
-        """The statements of a block. What follows one that leaves it on a condition stands in a branch as well."""
+        """Yield a block's statements; those after a conditional exit count as a branch as well."""
         for node in body:
             if self._is_silent(node):
                 continue
@@ -241,7 +241,7 @@ def _is_self(node: ast.expr) -> bool:
 
 
 def _made_of_parameters(owner: ast.ClassDef) -> set[str] | None:
-    """The attributes that a constructor makes from its parameters; None where the class has none of its own."""
+    """Return the attributes that a constructor sets from its parameters; None where the class has no constructor."""
     made = next((x for x in owner.body if isinstance(x, _Function) and x.name == "__init__"), None)
     if made is None:
         return None

@@ -52,7 +52,7 @@ class Target:
     _refusals: dict[str, Refusals] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def operation(self, name: str) -> Callable[..., Any] | None:
-        """The operation of that name, or None where the implementation lacks it."""
+        """Return the operation of that name; None where the implementation lacks it."""
         if isinstance(self.implementation, nn.Module):  # its other attributes are its own affair
             return self.implementation if name == kind_of(self.implementation) else None
         found = getattr(self.implementation, name, None)
@@ -84,7 +84,7 @@ class Target:
         ]
 
     def unsupported_args(self, operation: str) -> frozenset[str]:
-        """The optional arguments of an operation that the implementation's signature leaves out, or its claims."""
+        """Return an operation's optional arguments that the signature lacks, or the claims."""
         if operation not in self._unsupported:
             names = OPTIONAL.get(operation, {}).keys()
             if operation == "cached_attention":  # it is asked for together with the cache that it works on
@@ -97,7 +97,7 @@ class Target:
         return self._unsupported[operation]
 
     def requires(self, operation: str) -> frozenset[str]:
-        """The contract's optional arguments that the signature has without a default; strictly, all may be left out."""
+        """Return the contract's optional arguments that the signature requires; with --strict it may require none."""
         if operation not in self._required:
             self._required[operation] = self._demanded(operation)
         return self._required[operation]
@@ -114,7 +114,7 @@ class Target:
         return frozenset(name for name in demanded if f"the default of {name}" not in provided)
 
     def hides(self, operation: str) -> frozenset[str]:
-        """The optional arguments whose default cannot be the contract's: left out, or with another in the signature."""
+        """Return the optional arguments whose default is not the contract's: absent, or another in the signature."""
         usual, parameters = OPTIONAL.get(operation, {}), _signature(self.operation(operation))
         shown = {name: p.default for name, p in parameters.items() if name in usual and p.default is not p.empty}
         return self.unsupported_args(operation) | {
@@ -131,7 +131,7 @@ class Target:
         return {name: default for name, default in shown.items() if default is not None}
 
     def stated_refusals(self, operation: str) -> Mapping[str, str]:
-        """By feature what the form of an operation, as its attribute ``refused``, says that it has not."""
+        """Return the form's attribute ``refused``: by feature, the reason why the operation lacks it."""
         found: Mapping[str, str] = getattr(self.operation(operation), "refused", {})
         return found
 

@@ -25,7 +25,7 @@ def _by(*backends: SDPBackend) -> SimpleNamespace:
 
 
 def _flex(q: Tensor, k: Tensor, v: Tensor, o: AttentionOptions) -> Tensor:
-    """The operator itself: on a CPU ``flex_attention`` refuses tensors with gradients, which the operator gives."""
+    """Call the higher-order operator itself: on a CPU ``flex_attention`` refuses tensors that require gradients."""
     if o.training and o.dropout_p:
         raise NotImplementedError("FlexAttention has no dropout")
     mask, cap = attention_mask(q, k, o), o.softcap

@@ -58,7 +58,7 @@ CLAIMS = {
 
 
 def _cross_entropy(logits: Tensor, target: Tensor, ignore_index: int, label_smoothing: float, reduction: str) -> Tensor:
-    """PyTorch wants the classes on axis 1 and one row axis, and probabilities in the dtype of the logits."""
+    """Call F.cross_entropy, with classes on axis 1, one row axis, and probabilities in the dtype of the logits."""
     rows = logits.reshape(-1, logits.shape[-1])
     if target.is_floating_point():
         y = target.to(logits.dtype).reshape(rows.shape)
@@ -83,7 +83,7 @@ def _masked_lm_loss(logits: Tensor, labels: Tensor, *, ignore_index: int) -> Ten
 
 
 def _greedy(logits: Tensor) -> Tensor:
-    """Of several maximal values torch.argmax returns the first, as its documentation says."""
+    """Return argmax: of several maximal values torch.argmax returns the first, as its documentation says."""
     return torch.argmax(logits, -1)
 
 
@@ -96,7 +96,7 @@ def _rms_norm(x: Tensor, weight: Tensor | None, eps: float) -> Tensor:
 
 
 def _clip_grad_norm(grads: list[Tensor], max_norm: float) -> tuple[list[Tensor], Tensor]:
-    """PyTorch clips the ``grad`` of parameters in place: here, of parameters made for the purpose."""
+    """Clip the ``grad`` of parameters made for the purpose: clip_grad_norm_ works on these, in place."""
     parameters = [torch.nn.Parameter(torch.empty_like(g)) for g in grads]
     for parameter, g in zip(parameters, grads, strict=True):
         parameter.grad = g.detach().clone()
@@ -105,13 +105,15 @@ def _clip_grad_norm(grads: list[Tensor], max_norm: float) -> tuple[list[Tensor],
 
 
 def _causal_mask(n_q: int, n_k: int, window: int | None) -> Tensor:
-    """PyTorch's ``is_causal`` is aligned to the top left; this triangle is what it calls ``causal_lower_right``."""
+    """Return the mask aligned to the bottom right, ``causal_lower_right``; ``is_causal`` is aligned to the top left."""
     seen = torch.ones(n_q, n_k, dtype=torch.bool).tril(n_k - n_q)
     return seen if window is None else seen.triu(n_k - n_q - window + 1)
 
 
 def scaled_dot_product(q: Tensor, k: Tensor, v: Tensor, o: AttentionOptions) -> Tensor:
-    """``is_causal`` where it means the same; not under a scale ≤ 0, with which PyTorch 2.13 gives NaN on a CPU."""
+    """Call PyTorch's SDPA; with ``is_causal`` where both alignments agree, but for scale ≤ 0 (NaN in PyTorch 2.13,
+    CPU).
+    """
     rate = o.dropout_p if o.training else 0.0
     plain = q.shape[2] == k.shape[2] and o.window is None and o.mask is None and o.bias is None
     q, k, scale = (q, k, o.scale) if o.softcap is None else (*_capped_scores(q, k, o, o.softcap), 1.0)
@@ -136,7 +138,7 @@ def attention_mask(q: Tensor, k: Tensor, o: AttentionOptions) -> Tensor | None:
 
 
 def _capped_scores(q: Tensor, k: Tensor, o: AttentionOptions, c: float) -> tuple[Tensor, Tensor]:
-    """Queries and keys whose products are the capped scores: the scores themselves, and the identity."""
+    """Return queries and keys whose products are the capped scores: the scores themselves, and the identity."""
     scale = 1 / math.sqrt(q.shape[-1]) if o.scale is None else o.scale
     s = q @ k.repeat_interleave(q.shape[1] // k.shape[1], 1).mT * scale
     n_k = k.shape[2]
@@ -145,7 +147,7 @@ def _capped_scores(q: Tensor, k: Tensor, o: AttentionOptions, c: float) -> tuple
 
 
 def _mse_loss(prediction: Tensor, target: Tensor) -> Tensor:
-    """PyTorch's mean is over entries, the contract's over vectors."""
+    """Return the mean over vectors of the squared distance; PyTorch's mean is over entries."""
     return F.mse_loss(prediction, target, reduction="none").sum(-1).mean()
 
 
@@ -159,7 +161,7 @@ def _xavier_normal(n_in: int, n_out: int, generator: torch.Generator | None) -> 
 
 
 def _token_embedding(ids: Tensor, weight: Tensor) -> Tensor:
-    """PyTorch takes ids of 32 and 64 bits."""
+    """Look up ids, as int64 where they are neither int32 nor int64, which PyTorch takes."""
     return F.embedding(ids if ids.dtype in (torch.int32, torch.int64) else ids.long(), weight)
 
 
@@ -168,7 +170,7 @@ def _gradient_descent(params: Sequence[Tensor], lr: float) -> Any:
 
 
 def _sgd_momentum(params: Sequence[Tensor], lr: float, *, beta: float) -> Any:
-    """``dampening`` is the share of each gradient, but for the first, that is left out."""
+    """Return torch.optim.SGD with ``dampening`` β: the share of each gradient but the first that is left out."""
     return torch.optim.SGD(params, lr, momentum=beta, dampening=beta, foreach=True)
 
 

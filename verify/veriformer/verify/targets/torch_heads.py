@@ -58,7 +58,9 @@ def _is_pytorchs(x: Tensor, w_q: Tensor, w_v: Tensor, w_o: Tensor, heads: int, g
 
 
 def _every_query_sees(real: Tensor | None, order: Tensor | None, n_q: int) -> bool:
-    """PyTorch's multi-head attention gives NaN to a query that sees nothing (pytorch/pytorch#41508)."""
+    """Return whether every query sees a key: PyTorch's multi-head attention gives NaN otherwise
+    (pytorch/pytorch#41508).
+    """
     if real is None:
         return order is None or bool(order.any(-1).all())
     see = real[:, None, :].expand(-1, n_q, -1)

@@ -35,7 +35,7 @@ NOT_PROVIDED = {
 
 
 def _who_sees_whom(n_q: int, n_k: int, window: int | None, **options: Any) -> Tensor | None:
-    """The library's own mask [1, 1, n_q, n_k]; None where ``is_causal`` says the same, if that may be."""
+    """Return the library's mask [1, 1, n_q, n_k]; None where ``is_causal`` is equivalent, if skipping is allowed."""
     function = _masking.causal_mask_function if window is None else _masking.sliding_window_causal_mask_function(window)
     found: Tensor | None = _masking.sdpa_mask(
         1, n_q, n_k, q_offset=n_k - n_q, mask_function=function, local_size=window, **options
@@ -44,7 +44,7 @@ def _who_sees_whom(n_q: int, n_k: int, window: int | None, **options: Any) -> Te
 
 
 def _may_skip(scale: float | None) -> bool:
-    """Not under a scale ≤ 0, with which PyTorch's ``is_causal`` gives NaN on a CPU (2.13)."""
+    """Return whether ``is_causal`` may replace the mask: scale > 0 (PyTorch 2.13 gives NaN on a CPU otherwise)."""
     return scale is None or scale > 0
 
 
@@ -72,7 +72,7 @@ def _attend(how: str, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, o: A
 
 
 def _attention(how: str, q: Tensor, k: Tensor, v: Tensor, o: AttentionOptions) -> Tensor:
-    """Masks of the caller and of the order are put together; ``eager`` takes them, and the bias, as numbers."""
+    """Combine the caller's mask with the causal one; ``eager`` takes masks, and the bias, as numbers."""
     how = "eager" if o.softcap is not None else how
     see = o.mask
     if o.is_causal:
@@ -117,12 +117,12 @@ class Cache:
         return found
 
     def reorder(self, index: Tensor) -> None:
-        """Element b goes on from element index[b]."""
+        """Let element b continue from element index[b]."""
         self.guard.reorder(index)
         self.inner.reorder_cache(index)
 
     def reset(self) -> None:
-        """Back to the start."""
+        """Reset both caches."""
         self.guard.reset()
         self.inner.reset()
 
@@ -138,7 +138,7 @@ def _kv_cache(
     quantization: str | None,
     window: int | None,
 ) -> Cache:
-    """Bytes need optimum-quanto or hqq, and neither has one scale to a row."""
+    """Make a cache of the library; refuse quantization: optimum-quanto and hqq have no scale per row."""
     if quantization is not None:
         raise NotImplementedError("quantization: the library has two and four bits, or groups of entries")
     guard = impl.kv_cache(batch, num_kv_heads, max_length, head_dim, dtype=dtype)
@@ -155,7 +155,7 @@ def _kv_cache(
 def _cached_attention(
     q_new: Tensor, k_new: Tensor, v_new: Tensor, cache: Cache, scale: float | None, softcap: float | None
 ) -> Tensor:
-    """As its models do: the mask is made for what the cache is going to return."""
+    """Attend as the library's models do: the mask is made for the keys that the cache will return."""
     how = "sdpa" if softcap is None else "eager"
     config = SimpleNamespace(_attn_implementation=how, sliding_window=cache.window)
     make = _masking.create_causal_mask if cache.window is None else _masking.create_sliding_window_causal_mask

@@ -58,7 +58,7 @@ class Architecture:
     unclaimed: bool = False
 
     def build(self) -> SimpleNamespace:
-        """The target: a factory of the model under the name of its operation."""
+        """Return the target: a model's factory under the name of its operation."""
         library = importlib.import_module("transformers")
         claims = {} if self.unclaimed else {"CLAIMS": CLAIMS}
         version = importlib.metadata.version("transformers")
@@ -66,7 +66,7 @@ class Architecture:
         return SimpleNamespace(**{self.operation: self._factory(library)}, **claims, **names)
 
     def _factory(self, library: Any) -> Callable[[], Any]:
-        """The classes are looked up now, which imports much; not where a row is the first to need a model."""
+        """Return a factory of the model; its classes are imported now, so that no row pays for it."""
         config, model = getattr(library, self.config), getattr(library, self.model)
 
         def make() -> Any:
@@ -171,7 +171,7 @@ ARCHITECTURES: Mapping[str, Architecture] = {
 
 
 def build(identifier: str) -> SimpleNamespace:
-    """The target of one architecture. Raises LookupError, with those that ship, for any other word."""
+    """Return the target of an architecture. Raises LookupError, which lists those that ship."""
     if identifier not in ARCHITECTURES:
         raise LookupError(f"transformers:{identifier}: expected one of {', '.join(ARCHITECTURES)}")
     return ARCHITECTURES[identifier].build()

@@ -81,7 +81,7 @@ _OF_EAGER = {
 
 
 def _layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
-    """DebertaLayerNorm; it always has both parameters."""
+    """Apply DebertaLayerNorm, which always has both parameters."""
     d = x.shape[-1]
     given = {
         "weight": torch.ones(d, dtype=x.dtype) if weight is None else weight,
@@ -91,20 +91,20 @@ def _layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: floa
 
 
 def _rms_norm(x: Tensor, weight: Tensor | None, eps: float) -> Tensor:
-    """LlamaRMSNorm, which T5, Mistral and others share; it always has a weight."""
+    """Apply LlamaRMSNorm, which T5, Mistral and others share; it always has a weight."""
     d = x.shape[-1]
     given = torch.ones(d, dtype=x.dtype) if weight is None else weight
     return with_weights(_llama.LlamaRMSNorm(d, eps), {"weight": given}, x)
 
 
 def _gelu(x: Tensor, approximate: str) -> Tensor:
-    """``gelu_new``, the default of GPT-2, is the one with tanh that is written out."""
+    """Apply ``gelu``, or for "tanh" ``gelu_new``, the default of GPT-2."""
     out: Tensor = _activations.ACT2FN["gelu" if approximate == "none" else "gelu_new"](x)
     return out
 
 
 def _network(activation: str, dropout_p: float = 0.0) -> nn.Module:
-    """NllbMoeDenseActDense: the feed-forward layer of the original Transformer, hidden values dropped."""
+    """Return NllbMoeDenseActDense: feed-forward layer of the original Transformer, dropout on hidden values."""
     config = SimpleNamespace(d_model=1, activation_dropout=dropout_p, activation_function=activation)
     module: nn.Module = _nllb.NllbMoeDenseActDense(config, 1)
     return module
@@ -119,7 +119,7 @@ def _swiglu(x: Tensor, w_gate: Tensor, w_up: Tensor, w_down: Tensor) -> Tensor:
 def _mixture_of_experts(
     x: Tensor, router: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, *, top_k: int
 ) -> Tensor:
-    """Mixtral's router before experts of NLLB's kind, since Mixtral's have a gate and no biases."""
+    """Apply Mixtral's router before experts of NLLB's kind, since Mixtral's have a gate and no biases."""
     config = SimpleNamespace(num_experts_per_tok=int(top_k), num_local_experts=router.shape[1], hidden_size=x.shape[-1])
     rows = x.reshape(-1, x.shape[-1])
     _, gates, chosen = torch.func.functional_call(_mixtral.MixtralTopKRouter(config), {"weight": router.T}, (rows,))
@@ -140,7 +140,7 @@ def _masked_lm_loss(logits: Tensor, labels: Tensor, *, ignore_index: int) -> Ten
 
 
 def _perplexity(logits: Tensor, target: Tensor, ignore_index: int) -> Tensor:
-    """The exponential of the causal loss, as its documentation has it; labels that are shifted already say so."""
+    """Return exp of the library's causal loss; ``shift_labels`` marks labels that are shifted already."""
     loss: Tensor = _loss.ForCausalLMLoss(
         logits, target, logits.shape[-1], ignore_index=ignore_index, shift_labels=target
     )
@@ -152,7 +152,7 @@ def _temperature_scale(logits: Tensor, temperature: float) -> Tensor:
 
 
 def _top_k_filter(logits: Tensor, k: int) -> Tensor:
-    """Warpers take ids before scores, and these read none."""
+    """Apply TopKLogitsWarper; warpers take ids before scores, and these read none."""
     return by_rows(partial(_logits.TopKLogitsWarper(int(k)), None), logits)
 
 
@@ -161,7 +161,7 @@ def _top_p_filter(logits: Tensor, p: float) -> Tensor:
 
 
 def _rate(schedule: Any, step: int, lr: float, *arguments: int) -> float:
-    """A schedule multiplies the rate of an optimizer by a function of the step."""
+    """Return lr times the schedule's factor at a step, as LambdaLR computes it."""
     optimizer = torch.optim.SGD([torch.zeros(1)], lr)
     factor: float = schedule(optimizer, *arguments).lr_lambdas[0](step)
     return lr * factor
@@ -176,13 +176,13 @@ def _warmup_cosine(step: int, *, max_lr: float, warmup_steps: int, total_steps: 
 
 
 def _noam(step: int, *, d_model: int, warmup_steps: int) -> float:
-    """The inverse square root, whose peak at the end of the warm-up is (d·w)^−½."""
+    """Return the library's inverse square root schedule with the peak (d·w)^−½ at the end of the warm-up."""
     peak = (d_model * warmup_steps) ** -0.5
     return _rate(_optimization.get_inverse_sqrt_schedule, step, peak, warmup_steps)
 
 
 def _rope(x: Tensor, positions: Tensor, *, base: float, pairing: str, scaling: tuple[str, float] | None) -> Tensor:
-    """Positions [N, n] and features [N, 1, n, d], as the library has them."""
+    """Rotate by the library's RoPE of that pairing: positions [N, n], features [N, 1, n, d]."""
     n, d = x.shape[-2:]
     config_of, embedding_of, rotate = _PAIRINGS[pairing]
     parameters = {"rope_type": "default", "rope_theta": float(base)}
@@ -204,7 +204,7 @@ def _config(config_of: Any, d: int, parameters: dict[str, Any], **options: Any) 
 
 
 def _ntk(config_of: Any, d: int, parameters: dict[str, Any], s: float) -> Tensor:
-    """The dynamic base, θ·(f·L/M − (f − 1))^(d/(d−2)), is the contract's at f = 1, M = 1 and L = s.
+    """Return frequencies of the dynamic base θ·(f·L/M − (f − 1))^(d/(d−2)), the contract's at f = 1, M = 1, L = s.
 
     At d = 2 the library divides by zero; the one frequency that there is has no base.
     """
@@ -216,7 +216,7 @@ def _ntk(config_of: Any, d: int, parameters: dict[str, Any], s: float) -> Tensor
 
 
 def _alibi_slopes(num_heads: int) -> Tensor:
-    """Of Bloom's tensor, which is slope times position, the second position."""
+    """Return the second position of Bloom's tensor, which is slope times position."""
     tensor: Tensor = _bloom.build_alibi_tensor(torch.ones(1, 2), num_heads, torch.get_default_dtype())
     return tensor[:, 0, 1]
 

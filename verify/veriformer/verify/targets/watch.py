@@ -147,7 +147,7 @@ class Watch:
 
 
 def _worded(place: str, name: str, value: Any) -> Iterator[tuple[Parameter, str]]:
-    """The parameter with its value in words; of a configuration, each entry that is a plain value."""
+    """Yield the parameter with its value in words; for a configuration, each entry that is a plain value."""
     entries = entries_of(value)
     if entries is None or place != BUILT:
         yield (place, name), in_words(value)

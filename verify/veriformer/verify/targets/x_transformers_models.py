@@ -36,7 +36,7 @@ class Decoder(nn.Module):
         past_key_values: Any = None,
         use_cache: bool = False,
     ) -> SimpleNamespace:
-        """Logits of the tokens given, which come after those of the cache."""
+        """Return the logits of the given tokens, which follow those of the cache."""
         logits, kept = self.net(
             ids,
             mask=_bool(attention_mask),
@@ -57,7 +57,7 @@ class Encoder(nn.Module):
         self.net = _library.TransformerWrapper(**_WRAPPER, use_abs_pos_emb=False, attn_layers=layers)
 
     def forward(self, ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
-        """Logits of every token."""
+        """Return the logits of every token."""
         logits: Tensor = self.net(ids, mask=_bool(attention_mask))
         return logits
 
@@ -81,7 +81,7 @@ class EncoderDecoder(nn.Module):
         decoder_input_ids: Tensor | None = None,
         decoder_attention_mask: Tensor | None = None,
     ) -> Tensor:
-        """Logits of the decoder's tokens."""
+        """Return the logits of the decoder's tokens."""
         seen = _bool(attention_mask)
         source = self.encoder(input_ids, mask=seen, return_embeddings=True)
         logits: Tensor = self.decoder(

@@ -55,7 +55,7 @@ _ACTIVATIONS: dict[str, nn.Module] = {"relu": nn.ReLU(), "sigmoid": nn.Sigmoid()
 
 
 def _in_turn(x: Tensor, heads: int, groups: int, axis: int) -> Tensor:
-    """Heads that share keys, one group after another, as heads whose groups take turns; and back with H // G."""
+    """Permute heads from consecutive groups to interleaved groups; H // G in place of G permutes back."""
     shape = *x.shape[:axis], groups, heads // groups, x.shape[axis] // heads, *x.shape[axis + 1 :]
     return x.reshape(shape).transpose(axis, axis + 1).reshape(x.shape)
 
@@ -90,7 +90,7 @@ def _attention(flash: bool, q: Tensor, k: Tensor, v: Tensor, o: AttentionOptions
 
 
 def _seen(q: Tensor, k: Tensor, o: AttentionOptions) -> Tensor | None:
-    """The mask [B, H, n_q, n_k], or 1 for B or H, with the window in it, as its module makes it."""
+    """Return the mask [B, H, n_q, n_k], or 1 for B or H, combined with the window, as the library's module makes it."""
     see = None if o.mask is None else o.mask.expand(-1, -1, q.shape[2], k.shape[2])
     if o.window is None:
         return see
@@ -154,7 +154,7 @@ def _network(activation: str, dropout_p: float) -> Any:
 
 
 def _swiglu(x: Tensor, w_gate: Tensor, w_up: Tensor, w_down: Tensor) -> Tensor:
-    """Its gated layers have biases: here zeros."""
+    """Apply FeedForward with glu, its biases zero."""
     zeros = torch.zeros(2 * w_up.shape[1], dtype=x.dtype), torch.zeros(w_down.shape[1], dtype=x.dtype)
     return network(
         _library.FeedForward(1, glu=True, swish=True), x, torch.cat([w_up, w_gate], 1), zeros[0], w_down, zeros[1]
@@ -174,7 +174,7 @@ def _top_p_filter(logits: Tensor, p: float) -> Tensor:
 
 
 def _sinusoidal_encoding(num_positions: int, d_model: int, *, base: float) -> Tensor:
-    """Its sines come before its cosines, times a number that is learned: here 1."""
+    """Return ScaledSinusoidalEmbedding at scale 1, its halves interleaved: the library puts sines before cosines."""
     module = _library.ScaledSinusoidalEmbedding(int(d_model), theta=float(base))
     rows = torch.empty(1, int(num_positions), dtype=torch.int64)
     table: Tensor = torch.func.functional_call(module, {"scale": torch.ones(1)}, (rows,))
@@ -208,7 +208,7 @@ def _alibi_slopes(num_heads: int) -> Tensor:
 
 
 def _alibi_bias(num_heads: int, n_q: int, n_k: int) -> Tensor:
-    """An axis of no length, which it does not take, is cut from one of length 1."""
+    """Return AlibiPositionalBias; an empty axis, which it refuses, is cut from one of length 1."""
     bias: Tensor = _library.AlibiPositionalBias(int(num_heads))(max(int(n_q), 1), max(int(n_k), 1))
     return bias[:, :n_q, :n_k]
 
