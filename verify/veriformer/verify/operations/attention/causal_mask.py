@@ -77,7 +77,7 @@ def _window(trial: Trial) -> None:
 
 
 def _nested(trial: Trial) -> None:
-    """Each query sees what the query before it saw, and at most one key more."""
+    """Each query sees the keys of the query before it, and at most one key more."""
     n_q, n_k = trial.draw(sizes(2, 8)), trial.draw(sizes(2, 8))
     m = trial.call({"n_q": n_q, "n_k": n_k}).result
     has_form(trial, m, (n_q, n_k), torch.bool)
@@ -95,7 +95,7 @@ def _nested(trial: Trial) -> None:
 
 
 def _fresh(trial: Trial) -> None:
-    """A mask belongs to its caller: what is done to it shows in no later one."""
+    """A mask belongs to its caller: writing to it changes no later mask."""
     n_q, n_k = trial.draw(sizes(1, 6)), trial.draw(sizes(1, 6))
     arguments: Arguments = {"n_q": n_q, "n_k": n_k}
     first = trial.call(arguments)

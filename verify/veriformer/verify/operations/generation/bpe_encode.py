@@ -86,7 +86,7 @@ def _lossless(trial: Trial) -> None:
 
 
 def _in_turn(trial: Trial) -> None:
-    """Merges up to the first that makes what another has made: that could be joined by earlier ones again."""
+    """Check merges up to the first that makes a piece made before, which earlier merges could join again."""
     drawn = draw_encoding(trial)
     made = [left + right for left, right in drawn["merges"]]
     fresh = next((i for i, piece in enumerate(made) if piece in made[:i]), len(made))

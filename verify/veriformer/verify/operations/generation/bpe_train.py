@@ -102,7 +102,7 @@ def _dense(trial: Trial) -> Arguments:
 
 
 def _chained(trial: Trial) -> Arguments:
-    """Words out of one chain of letters: a merge takes from the pairs beside it, which may stay the most frequent."""
+    """Draw words from one chain of letters: a merge lowers the counts beside it, which may stay the largest."""
     rng = rng_of(trial)
     starts = rng.integers(0, 4, int(rng.integers(3, 8)))
     texts = ["abcdef"[i : i + rng.integers(2, 5)] for i in starts for _ in range(rng.integers(1, 6))]

@@ -84,7 +84,7 @@ def untouched_law(options: Options) -> Callable[[Trial], None]:
 
 
 def permutation_law(options: Options) -> Callable[[Trial], None]:
-    """Tokens in another order are kept alike."""
+    """Return the law: a permutation of the tokens permutes the kept ones."""
 
     def body(trial: Trial) -> None:
         z = distinct_scores(trial)

@@ -19,7 +19,7 @@ from veriformer.verify.strategies import choice, extent, leading_shapes, sizes, 
 
 
 def undecided(xp: RunningError, logits: Any, p: float) -> np.ndarray:
-    """Tokens before which the mass is nearer to p than rounding tells apart, in whichever way it is summed."""
+    """Return the tokens for which rounding decides whether the mass before them exceeds p, in any summation order."""
     given, before = xp.asarray(p), mass_before(xp, logits)
     gap = np.abs((exact_values(before) - exact_values(given)).astype(np.float64))
     slack = np.maximum.reduce([before.error, *(form.error for form in _other_sums(xp, logits, before))])
@@ -59,7 +59,7 @@ def draw_logits(trial: Trial, least_rank: int = 0, kinds: tuple[str, ...] = (), 
 
 
 def _neighbours(trial: Trial, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """Numbers that follow one another in the dtype, in any order: ordinary ones, the smallest normal ones, or low ones.
+    """Draw consecutive numbers of the dtype, in any order: around 1, the smallest normal number, or −2^14.
 
     No subnormal numbers: a processor may take them for zero.
     """
@@ -98,7 +98,7 @@ def changes_of_filter(key: str, less: Any, more: Any) -> Any:
 
 
 def long_rows(trial: Trial, most: int = 5000) -> torch.Tensor:
-    """Rows of any length, of which in every third one the best are the last few, which too small an index misses."""
+    """Draw rows of any length, every third with its best entries at the end, which too narrow an index type misses."""
     if trial.claims.deviates("choice.ties"):  # numbers that differ in every dtype
         n = trial.draw(extent(65, 2048))
         grid = np.arange(128, 256) * 0.5 ** np.arange(2, 10)[:, None]

@@ -29,7 +29,7 @@ def draw_segmentation(trial: Trial, *, longest: int = 7, spreads: Sequence[int] 
 
 
 def _table(rng: np.random.Generator, letters: str, text: str, spreads: Sequence[int]) -> dict[str, float]:
-    """Pieces of up to six letters in no order, some forbidden; ties of up to all cuts, or what only fp64 tells apart.
+    """Draw pieces of up to six letters, unordered, some forbidden; with ties of all cuts, or differences only in fp64.
 
     Sums are exact in fp64 as long as none exceeds 2^14.
     """

@@ -41,7 +41,7 @@ def many_numbers(trial: Trial) -> Arguments:
 
 
 def differ_by(trial: Trial, operation: OpInfo, first: Arguments, second: Arguments, wanted: Any, what: str) -> None:
-    """The difference of two results is known."""
+    """Judge the difference of two results: wanted, or where None the difference of both references."""
     references = [operation.exact(trial, one, use_exact_oracle=False)[0] for one in (first, second)]
     outcomes = [trial.call(one) for one in (first, second)]
     agrees(trial, operation, first, outcomes[0], references[:1])
@@ -59,7 +59,7 @@ def symmetry_law(operation: OpInfo, trial: Trial) -> None:
 
 
 def limits_law(operation: OpInfo, trial: Trial) -> None:
-    """Far from zero an activation is the identity, or 0; in fp16 as far as products with gradients have a number."""
+    """Far from zero an activation is the identity, or 0; in fp16 as far as its products with gradients are finite."""
     size = trial.draw(choice(100.0, 16.0, 40.0, 1000.0, *(() if trial.dtype_name == "fp16" else (30000.0, 1e10))))
     rng = trial.draw(values()).rng
     n = trial.draw(sizes(2))

@@ -51,7 +51,7 @@ def _by_factor_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
 
 
 def draw_dropout(trial: Trial) -> Arguments:
-    """Calls of which nothing is left to chance: not in training, or with p 0 or 1."""
+    """Draw deterministic calls: not in training, or with p = 0 or 1."""
     large = trial.rows()
     x = trial.tensor(trial.draw(values()).array(*(trial.draw(shapes(1, 4, 4)) if large is None else large)))
     cases = ((False, 0.4), (None, 0.0), (True, 0.0), (False, 1.0), (None, 1.0), (True, 1.0), (False, 0.9))
@@ -89,7 +89,7 @@ def _training(trial: Trial, shape: tuple[int, ...], p: float) -> dict[str, Any]:
 
 
 def _scale(trial: Trial) -> None:
-    """Entries are dropped or grown, in result and gradient alike; some of so many are kept, and some are not."""
+    """Entries are dropped, or scaled by 1 / (1 − p), in result and gradient alike; some are kept, some dropped."""
     p = trial.draw(choice(0.25, 0.4, 0.5, 0.6))
     arguments = _training(trial, trial.rows((64, 2**14), (1, 300)) or trial.draw(choice((7, 13), (3, 5, 7), (91,))), p)
     cotangent = draw_cotangent(trial, tuple(arguments["x"].shape))
@@ -114,7 +114,7 @@ def _large(trial: Trial, p: float) -> Arguments:
 
 
 def _rate(trial: Trial) -> None:
-    """Any rate, and rates near 0 and near 1, which are too often on the wrong side of what is drawn in coarse steps."""
+    """Check any rate, and rates near 0 and 1, which coarse random numbers round to the wrong side."""
     _judge_rate(trial, _large(trial, trial.draw(choice(0.25, 0.1, 0.7, 0.9))))
     many = trial.tensor(np.ones(1)).expand(2**18)
     for rate in (trial.draw(extent(1, 256)), 2**16 - trial.draw(extent(1, 256))):
@@ -135,7 +135,7 @@ def _judge_rate(trial: Trial, arguments: Arguments) -> None:
 
 
 def _independence(trial: Trial) -> None:
-    """Neighbours along any axis fare alike as often as chance has it."""
+    """Neighbours along any axis agree as often as by chance."""
     p = trial.draw(choice(0.3, 0.5, 0.7))
     result = trial.call(_large(trial, p)).result
     shape = tuple(result.value.shape)
@@ -149,7 +149,7 @@ def _independence(trial: Trial) -> None:
 
 
 def _pairs(trial: Trial) -> None:
-    """Two entries alone: of so few, too, both may be kept or dropped."""
+    """Check two entries alone: of so few, too, both may be kept or dropped."""
     call, seed = trial.target.operation("dropout"), trial.draw(seeds())
     assert call is not None
     x, generator = trial.tensor(np.ones(2)), torch.Generator().manual_seed(seed)
@@ -179,7 +179,7 @@ def _same(one: Any, two: Any, wanted: bool) -> tuple[bool, str]:
 
 
 def _states(trial: Trial, free: Arguments, seed: int) -> None:
-    """A generator moves on from call to call; so does PyTorch's own, which its seed sets back."""
+    """A generator advances from call to call; so does PyTorch's global one, which its seed resets."""
     call = trial.target.operation("dropout")
     assert call is not None
     options = {key: value for key, value in free.items() if key not in ("x", "p")}

@@ -40,7 +40,7 @@ times at 30 where it is the bias's."""
 
 
 def _moments(xp: Any, a: Mapping[str, Any]) -> tuple[Any, Any, Any]:
-    """μ, x − μ and 1 / √(σ² + ε) with σ² = E[x²] − E[x]²: right over the reals, and the worse the larger the mean."""
+    """Return μ, x − μ and 1 / √(σ² + ε) with σ² = E[x²] − E[x]²: exact over the reals, cancelling for large means."""
     x, d = a["x"], a["x"].shape[-1]
     mean = xp.sum(x, axis=-1, keepdims=True) / d
     variance = xp.sum(x * x, axis=-1, keepdims=True) / d - mean * mean
@@ -177,7 +177,7 @@ def _constant_rows(trial: Trial) -> None:
 
 
 def _conditioning(trial: Trial) -> None:
-    """The mean thousands of times the spread: two passes keep half of the digits, one pass none."""
+    """Check a mean thousands of times the spread: two passes keep half of the digits, one pass none."""
     large = trial.sizes({"rows": (1, 50), "width": (3, 2000)}, lambda s: s["rows"] * s["width"])
     n, d = (large["rows"], large["width"]) if large else (trial.draw(sizes(1, 3)), trial.draw(sizes(3, 8)))
     digits = trial.format.precision

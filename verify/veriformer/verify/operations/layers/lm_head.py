@@ -52,7 +52,7 @@ def _one_hot(trial: Trial) -> None:
 
 
 def _products_range(trial: Trial) -> None:
-    """Products that leave the range of fp16, in pairs that cancel; one row of the table has none of them."""
+    """Check products that leave the range of fp16, in pairs that cancel; one row of the table has none of them."""
     n, pairs, size = trial.draw(sizes(1, 3)), trial.draw(sizes(1, 3)), trial.draw(sizes(1, 4))
     rng = trial.draw(values()).rng
     h, w = rng.integers(256, 300, (n, pairs)), rng.integers(256, 300, (size, pairs))

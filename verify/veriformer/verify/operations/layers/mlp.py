@@ -48,8 +48,7 @@ def _homogeneous(trial: Trial) -> None:
 
 
 def _balance(trial: Trial) -> None:
-    """The first layer sees x and W₁ through their product alone: ⟨W₁, dW₁⟩ = ⟨x, dx⟩; of the second the result is
-    linear in W₂: ⟨W₂, dW₂⟩ = ⟨g, y − b₂⟩."""
+    """The result depends on x W₁ alone: ⟨W₁, dW₁⟩ = ⟨x, dx⟩; it is linear in W₂: ⟨W₂, dW₂⟩ = ⟨g, y − b₂⟩."""
     d, f, o = trial.draw(sizes(1, 4)), trial.draw(sizes(2, 5)), trial.draw(sizes(1, 4))
     a: dict[str, Any] = network(trial, (trial.draw(sizes(1, 3)),), d, f, o)
     a |= trial.option("activation", None, "sigmoid", "tanh", "gelu")
@@ -75,7 +74,7 @@ def _balance(trial: Trial) -> None:
 
 
 def _level(exact: float, slack: float, size: float) -> Reference:
-    """A sum of products of this size in all, within the slack and what adding them up in float64 costs."""
+    """Return the reference of a sum of products of this total size: the slack, and the error of summing in float64."""
     bound = slack * (1 + 2.0**-40) + 2.0**-46 * size
     return Reference(np.asarray(exact), np.asarray(bound), scale=size, constant=True)
 

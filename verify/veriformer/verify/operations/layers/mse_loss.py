@@ -21,13 +21,13 @@ from veriformer.verify.strategies import choice, leading_shapes, shapes, sizes, 
 
 
 def _mean_of_samples(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    """Divided before it is summed, so that the sum overflows no earlier than the mean."""
+    """Compute Σ (‖e‖² / n): divided before the sum, which overflows no earlier than the mean."""
     error = a["prediction"] - a["target"]
     return [xp.sum(xp.sum(error * error, axis=-1) / int(np.prod(error.shape[:-1], dtype=int)))]
 
 
 def _factor_first_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
-    """With the factor of all errors rounded by itself: whatever it is off by, every entry is."""
+    """Compute e · (2 g / n) with the factor rounded first: its error scales every entry."""
     error = a["prediction"] - a["target"]
     return {"prediction": error * (g * 2 / int(np.prod(error.shape[:-1], dtype=int)))}
 
@@ -127,7 +127,7 @@ def _distance(trial: Trial) -> None:
 
 
 def _long_sums(trial: Trial) -> None:
-    """Squares of which each is within the range of fp16, or all but one are, while the sum is not and the mean is."""
+    """Check squares within the range of fp16, all or all but one, whose sum is not while their mean is."""
     n, rng = trial.draw(sizes(4, 40)), trial.draw(values()).rng
     size = rng.integers(150, 250, (n, 1))
     if trial.draw(st.booleans()):

@@ -97,7 +97,7 @@ def _affine(operation: OpInfo, trial: Trial) -> None:
 
 
 def _near_constant(operation: OpInfo, trial: Trial) -> None:
-    """Rows whose spread (or size) is that of √ε, where it matters where ε stands."""
+    """Check rows whose spread (or size) is near √ε, where the place of ε matters."""
     n, d = trial.draw(sizes(1, 4)), trial.draw(sizes(2, 8))
     eps = trial.draw(choice(None, 1e-5, 1e-6, 1e-3, 0.25))
     root = np.sqrt(eps or (1e-5 if operation.name == "layer_norm" else 1e-6))
@@ -107,7 +107,7 @@ def _near_constant(operation: OpInfo, trial: Trial) -> None:
 
 
 def _range(operation: OpInfo, trial: Trial) -> None:
-    """Sizes whose squares, or sums, leave fp16, though not fp32."""
+    """Check sizes whose squares, or sums, leave fp16, though not fp32."""
     n, d = trial.draw(sizes(1, 3)), trial.draw(choice(3, 100, 8, 100))
     kind = trial.draw(values(("one-signed", "gaussian", "one-signed", "peaked")))
     size = trial.draw(choice(2.0**10, 2.0**12, 2.0**-12))

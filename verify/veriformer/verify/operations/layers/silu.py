@@ -18,7 +18,7 @@ from veriformer.verify.operations.layers.activations import (
 
 
 def _gate_by_tanh(xp: Any, x: Any) -> Any:
-    """σ(x) = (1 + tanh(x / 2)) / 2, which overflows nowhere and is good to roundoff absolutely, not relatively."""
+    """Compute σ(x) = (1 + tanh(x / 2)) / 2: no overflow, and a small absolute, not relative, error."""
     return (1 + xp.tanh(x / 2)) / 2
 
 

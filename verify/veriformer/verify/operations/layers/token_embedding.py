@@ -29,7 +29,7 @@ def draw_ids(trial: Trial, shape: tuple[int, ...], size: int) -> torch.Tensor:
 
 
 def draw_token_embedding(trial: Trial) -> Arguments:
-    """Ids of any shape, also one alone or none at all, or as many as rows, which bytes must not make a mask of them."""
+    """Draw ids of any shape, scalar and empty too, or as many as rows, where uint8 ids must not index as a mask."""
     large = large_table(trial)
     if large is not None:
         lead, weight = large
@@ -75,7 +75,7 @@ def _lookup(trial: Trial) -> None:
 
 
 def _repeated(trial: Trial) -> None:
-    """A few tokens of a larger vocabulary, each many times."""
+    """Check a few tokens of a larger vocabulary, each repeated many times."""
     weight = trial.tensor(trial.draw(values(("gaussian",))).array(9, 3))
     few = draw_ids(trial, (trial.draw(sizes(6, 30)),), trial.draw(choice(2, 1, 3)))
     arguments = {"ids": few + trial.draw(choice(0, 3, 6)), "weight": weight}
@@ -93,7 +93,7 @@ def _repeated(trial: Trial) -> None:
 
 
 def _repeated_range(trial: Trial) -> None:
-    """Cotangents of one token that leave the range of fp16 together before they come back."""
+    """Check cotangents of one token whose partial sums leave the range of fp16, and whose total does not."""
     n, d = trial.draw(choice(2, 3, 5)), trial.draw(sizes(1, 3))
     rng = trial.draw(values()).rng
     size = rng.integers(30000, 60000, (n, d))

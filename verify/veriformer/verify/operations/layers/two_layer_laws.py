@@ -30,7 +30,7 @@ def _hidden_order(operation: OpInfo, trial: Trial) -> None:
 
 
 def _range(operation: OpInfo, trial: Trial) -> None:
-    """Hidden values of 1e5 and more, all positive, and a result that fp16 holds, if only with its last bias."""
+    """Check hidden values of 1e5 and more, all positive, and a result in fp16's range, if only with its last bias."""
     rng = trial.draw(values()).rng
     d, f, o = trial.draw(sizes(1, 3)), trial.draw(sizes(1, 3)), trial.draw(sizes(1, 3))
     signs = rng.choice([-1.0, 1.0], d)
@@ -50,13 +50,13 @@ def _range(operation: OpInfo, trial: Trial) -> None:
 
 
 def _brought_back(x: np.ndarray, w1: np.ndarray, signs: np.ndarray) -> dict[str, Any]:
-    """Last weights for products of 7e4 to 1e5, of these signs, and biases of the other sign that leave a part of it."""
+    """Return last weights for products of 7e4 to 1e5, of these signs, and biases of the other sign."""
     hidden = (x @ w1).sum(-1).max()
     return {"w2": 9e4 / hidden * signs, "b2": -5e4 * signs[0]}
 
 
 def _limits(operation: OpInfo, trial: Trial) -> None:
-    """Hidden values far from zero on either side, before the activation."""
+    """Check hidden values far from zero on either side, before the activation."""
     size = trial.draw(choice(100.0, 40.0, *(() if trial.dtype_name == "fp16" else (1000.0,))))
     n, f, o = trial.draw(sizes(1, 4)), trial.draw(sizes(1, 4)), trial.draw(sizes(1, 3))
     rng = trial.draw(values()).rng

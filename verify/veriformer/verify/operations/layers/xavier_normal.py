@@ -49,7 +49,7 @@ def _numpy_numbers(trial: Trial) -> None:
 
 
 def _weights(trial: Trial) -> tuple[Observation, Observation]:
-    """Many weights, and the variance that they must have."""
+    """Draw many weights; return them and the variance that they must have."""
     trial.only_large(_MANY / BUDGET)
     found = trial.sizes({"n_in": (5, 3000), "n_out": (5, 3000)}, lambda s: s["n_in"] * s["n_out"])
     assert found is not None
@@ -96,7 +96,7 @@ def _normality(trial: Trial) -> None:
 
 
 def like_signed(w: torch.Tensor, axis: torch.Tensor) -> torch.Tensor:
-    """By how far apart they are along an axis, from 1 on, the share of pairs of one sign."""
+    """Return the share of equally signed pairs by their distance along an axis, from 1 on."""
     sign = torch.where(w > 0, 1.0, -1.0).double().movedim(int(axis), 0)
     n, across = sign.shape[0], sign[0].numel()
     spectrum = torch.fft.rfft(sign.reshape(n, across), n=2 * n, dim=0)

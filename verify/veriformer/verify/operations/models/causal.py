@@ -35,7 +35,7 @@ def _prefix(e: ModelExample) -> None:
 
 
 def _reach(e: ModelExample) -> None:
-    """A token moves its own logits; gradients reach an unbroken stretch of tokens up to the position, none after."""
+    """A token changes its own logits; gradients reach a contiguous stretch of tokens up to the position, none after."""
     e.B = 1
     asked = e.call_options()
     e.assert_not_constant(**asked)
@@ -73,7 +73,7 @@ def _cache_split(e: ModelExample) -> None:
 
 
 def _same_reach(e: ModelExample, ids: torch.Tensor, s: int, asked: dict[str, Any]) -> None:
-    """A token reaches the same positions through the cache as in one call, whatever rounding leaves of the numbers.
+    """A token reaches the same positions through the cache as in one call, up to rounding.
 
     Where another token changes no bit of a position's logits in the one way, it may change them in the other by no more
     than rounding does; and no gradient flows through the cache that does not flow without.

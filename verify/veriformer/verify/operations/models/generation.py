@@ -90,7 +90,7 @@ def _crop(e: ModelExample) -> None:
 
 
 def _sampled(e: ModelExample) -> None:
-    """Of many texts of one prompt, how often each rank of the forward pass's scores is chosen, step by step."""
+    """Check how often each rank of the scores is sampled, step by step, over many texts of one prompt."""
     e.B, e.n = 1, min(e.n, 8)
     names, prompt, new = calls.settings_of(e.subject.model()), e.tokens(), 3
     first = np.sort(e.finite(e.ask("decoded", ids=torch.cat((prompt, prompt[:, :1]), 1), new=1))[0])[::-1]
@@ -127,9 +127,9 @@ def _support(e: ModelExample, logits: torch.Tensor, text: torch.Tensor, new: int
 
 
 def _shares(e: ModelExample, scores: torch.Tensor, text: torch.Tensor, new: int, k: int | None, name: str) -> None:
-    """Ranks 1, 2 and 3, each against the sum of their probabilities.
+    """Check the shares of ranks 1, 2 and 3, each against its mean probability.
 
-    Hoeffding: P(|share − mean probability| ≥ t) ≤ 2 exp(−2 n t²), shared among all that is looked at.
+    Hoeffding: P(|share − mean probability| ≥ t) ≤ 2 exp(−2 n t²), by a union bound over all shares.
     """
     order = scores.sort(dim=-1, descending=True, stable=True).indices
     if k is not None:

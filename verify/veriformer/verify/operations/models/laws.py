@@ -108,7 +108,7 @@ def _padding_content(e: ModelExample) -> None:
 
 
 def _double(e: ModelExample) -> None:
-    """fp64 is no half promise: the model can be called in it, padded on either side, and gives finite results."""
+    """In fp64 the model can be called, padded on either side, and gives finite results."""
     ids = e.tokens(n=12)
     masked = {"mask": e.mask(e.trial.draw(choice("left", "right")), 12)} if e.subject.masked else {}
     e.finite(e.ask("whole", dtype=torch.float64, ids=ids, **masked, **e.call_options()))

@@ -138,7 +138,9 @@ class Roundoff(TorchDispatchMode):
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """Without the wrapper that keeps a compiler away, which costs more than most operations; none is at work."""
+        """Return False: the wrapper that keeps a compiler away costs more than most operations, and no compiler is at
+        work.
+        """
         return False
 
     def __init__(self, seed: int, coarse: float = 0.0) -> None:
@@ -158,7 +160,7 @@ class Roundoff(TorchDispatchMode):
         return result
 
     def _round(self, func: Any, x: torch.Tensor) -> Any:
-        """Up or down, as often as the fraction says."""
+        """Round up or down at random, with the probability that the fraction gives."""
         noise = self._uniform(x, 0.5)
         return func(x.add_(noise) if func._schema.is_mutable else x + noise)
 

@@ -105,7 +105,7 @@ def _loss(e: ModelExample) -> None:
 
 
 def _backends(e: ModelExample) -> None:
-    """With padding and without, which are kernels of their own in most implementations."""
+    """Compare backends with padding and without, which are separate kernels in most implementations."""
     e.assert_not_constant(**e.call_options())
     ids, asked = e.tokens(), e.call_options()
     masks: list[dict[str, Any]] = [{}, {"mask": e.mask("right")}] if e.subject.masked else [{}]
@@ -129,7 +129,7 @@ def _checkpointing(e: ModelExample) -> None:
 
 
 def _half_loss(e: ModelExample) -> None:
-    """fp64 with errors of a half's last place is what a half may give."""
+    """A half may give losses as far off as fp64 does with errors of the half's last place."""
     e.loudness = PLAINLY
     asked = e.call_options()
     e.assert_not_constant(**asked)

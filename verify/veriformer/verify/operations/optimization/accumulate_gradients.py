@@ -73,7 +73,7 @@ def draw_accumulation(trial: Trial) -> Arguments:
 
 
 def _large(trial: Trial, params: list[torch.Tensor], rng: np.random.Generator) -> list[torch.Tensor]:
-    """Tokens whose gradients have one sign and a sum that leaves the range of fp16, in which every batch's own stays.
+    """Draw tokens whose gradients have one sign: their sum leaves the range of fp16, each batch's own does not.
 
     Each is 2 (x · w + b − y) x with x up to 2^11, and y so far from the rest that the losses stay small.
     """

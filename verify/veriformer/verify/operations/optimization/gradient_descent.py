@@ -16,7 +16,7 @@ from veriformer.verify.operations.optimization.optimizers import changes_of, dra
 
 
 def draw_gradient_descent(trial: Trial) -> Arguments:
-    """A run."""
+    """Draw a run."""
     return draw_run("gradient_descent", trial)
 
 

@@ -27,7 +27,7 @@ def towards(xp: Any, mean: Any, value: Any, beta: float) -> Any:
 
 
 def accumulated(xp: Any, velocity: Any, gradient: Any, beta: float) -> Any:
-    """β v + g, which is 1 / (1 − β) of the average: the form of PyTorch's SGD."""
+    """Compute β v + g, the average times 1 / (1 − β): the velocity of PyTorch's SGD."""
     return velocity * xp.asarray(beta) + gradient
 
 
@@ -60,8 +60,10 @@ def gradient_descent(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 
 
 def sgd_momentum(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    """Equations 5 and 6, step by step. Where it is claimed, the velocity starts at the first gradient, or takes the
-    whole of each gradient and not 1 − β of it."""
+    """Compute equations 5 and 6, step by step.
+
+    By claim, the velocity starts at the first gradient, or takes the whole of each gradient in place of 1 − β of it.
+    """
     if a.get("gradient_weight") == "1":
         return _momentum(xp, a, accumulated)
     if a.get("first_velocity") == "gradient":

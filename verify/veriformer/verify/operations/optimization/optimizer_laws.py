@@ -58,7 +58,7 @@ def options_of(arguments: Arguments) -> dict[str, Any]:
 
 
 def picked(observed: Observation, places: Any) -> Observation:
-    """Some of the steps of a run."""
+    """Select some of the steps of a run."""
     return Observation(observed.value[places], f"{observed.expression}[{places!r}]", observed.sources)
 
 

@@ -48,7 +48,7 @@ def _work(s: Mapping[str, int]) -> float:
 
 
 def draw_run(name: str, trial: Trial, *, steps: int | None = None, gaps: bool = True) -> dict[str, Any]:
-    """Parameters, which may start at 0 so that nothing hides a small step, their gradients, and what is done between.
+    """Draw parameters, which may start at 0 so that small steps show, gradients, and actions between steps.
 
     gaps: gradients may be missing, be zeroed, and the run may go on from a saved state.
     """
@@ -125,7 +125,7 @@ def _parts(outcome: Outcome, arguments: Arguments) -> list[Observation]:
 
 
 def refusals_of(name: str, options: Mapping[str, tuple[Any, ...]]) -> Callable[[Trial], Iterator[InvalidCall]]:
-    """Parameters, learning rates and options that the optimizer refuses."""
+    """Return the invalid calls of an optimizer: parameters, learning rates and options."""
 
     def refusals(trial: Trial) -> Iterator[InvalidCall]:
         p = trial.tensor([1.0, 2.0])
@@ -150,7 +150,7 @@ BAD_ADAM_OPTIONS = {"betas": _BETAS, "eps": _NUMBER, "weight_decay": _NUMBER}
 
 
 def changes_of(name: str, **options: tuple[Any, Any]) -> Callable[[Trial], tuple[Arguments, dict[str, Arguments]]]:
-    """A run of three steps on few numbers, since it is often the one that is shown; options: by name, two values."""
+    """Return a draw of a run of three steps, small as it is often shown, and its changes; options: two values by name."""
 
     def changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
         rng = trial.draw(values(("gaussian",))).rng

@@ -23,7 +23,7 @@ RATES = (1.0, 3e-4, 0.1, 6.25e-5, 7.0, 0.0)
 
 
 def steps_around(rng: np.random.Generator, *joints: int, least: int = 0) -> tuple[int, ...]:
-    """Steps at the joints, next to them, between them and far beyond, in any order."""
+    """Return steps at the joints, next to them, between them and far beyond, shuffled."""
     near = [joint + k for joint in joints for k in (-1, 0, 1)]
     between = [int(rng.integers(0, max(joints) + 2)) for _ in range(3)]
     found = {least, least + 1, *near, *between, 3 * max(joints) + 7}
@@ -112,7 +112,7 @@ def slope_bounds(reference: Reference) -> Floats:
 
 
 def linear_in_rate_law(operation: OpInfo) -> Callable[[Trial], None]:
-    """Four times the largest rate is four times every rate."""
+    """Return the law: four times the largest rate gives four times every rate."""
 
     def body(trial: Trial) -> None:
         a = {**operation.sample(trial), "max_lr": trial.draw(choice(*LAW_RATES))}

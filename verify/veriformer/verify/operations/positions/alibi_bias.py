@@ -66,7 +66,7 @@ def second_steps(bias: torch.Tensor) -> torch.Tensor:
 
 
 def _distance(trial: Trial) -> None:
-    """Straight lines that meet in zero at the query's own key."""
+    """Check straight lines that meet in zero at the query's own key."""
     n_q, n_k = trial.draw(sizes(1, 5)), trial.draw(sizes(3, 7))
     bias, reference = judged(trial, ALIBI_BIAS, {"num_heads": trial.draw(choice(4, 3, 6)), "n_q": n_q, "n_k": n_k})
     own = np.arange(n_q) + n_k - n_q

@@ -35,7 +35,7 @@ def softmax_by_log(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 
 
 def softmax_scaled(xp: Any, a: Mapping[str, Any]) -> list[Any]:
-    """e^{(cz − cm) / c}, whose products are rounded before one is taken from the other, as with c = log₂e in kernels.
+    """Compute e^{(cz − cm) / c}: products are rounded before the subtraction, as with c = log₂e in kernels.
 
     A number of one bit more than a power of two stands for the constant, whose own rounding shifts both alike. Nothing
     for halves, in which products of this size are not formed.
@@ -55,7 +55,7 @@ def through_maximum(xp: Any, z: Any, dz: Any, dm: Any, axis: int) -> Any:
 
 
 def draw_scores(trial: Trial, least_rank: int = 1) -> Arguments:
-    """Scores of rank up to 4, structured along an axis with at least one finite entry; the last may be left unsaid."""
+    """Draw scores of rank up to 4, structured along an axis, at least one finite; the last axis may be implied."""
     large = trial.rows(least_rank=least_rank - 1)
     others = trial.draw(shapes(least_rank - 1, 3, 5)) if large is None else large[:-1]
     axis = trial.draw(st.one_of(st.none(), axis_of(len(others) + 1), axis_of(len(others) + 1)))
@@ -149,7 +149,7 @@ def few_rows(trial: Trial, least: int = 1, *, small: bool = False) -> tuple[int,
 
 
 def draw_shifted(trial: Trial) -> tuple[torch.Tensor, torch.Tensor, float]:
-    """Scores, the same with a number added to each, and that number; all of them exact in the dtype of the row."""
+    """Draw scores, the scores plus a constant, and that constant; all exact in the row's dtype."""
     n, m = few_rows(trial)
     step = trial.draw(choice(0.25, 0.125, 0.5))
     sign = trial.draw(choice(1.0, -1.0))
@@ -159,9 +159,9 @@ def draw_shifted(trial: Trial) -> tuple[torch.Tensor, torch.Tensor, float]:
 
 
 def draw_huge(trial: Trial) -> tuple[torch.Tensor, torch.Tensor, np.ndarray[Any, Any]]:
-    """Scores up to near the largest number of the format, one clear maximum a row; what they amount to; the maxima.
+    """Draw scores up to near the format's largest number, one maximum a row; return them, log-softmax, and maxima.
 
-    What they amount to: 0 at the maximum, and elsewhere a number so low that e to it is 0 in every format. Times log₂ e
+    The log-softmax is 0 at the maximum, and elsewhere so low that its exponential is 0 in every format. Times log₂ e
     the scores and their differences stay in range.
     """
     n, m = few_rows(trial)

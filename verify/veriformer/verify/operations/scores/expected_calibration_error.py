@@ -49,9 +49,9 @@ def sometimes_right(rng: np.random.Generator, chosen: np.ndarray, classes_: int)
 
 
 def confidences(rng: np.random.Generator, shape: tuple[int, ...], bins: int) -> np.ndarray:
-    """On a grid of sixteenths, edges among them, where every dtype holds the edges; else near the middle of bins.
+    """Draw confidences in sixteenths, edges among them, where every dtype holds the edges; else near bins' middles.
 
-    Of many bins they lie in neighbouring ones, which fewer bins would not tell apart.
+    Of many bins they lie in neighbouring ones, which fewer bins would merge.
     """
     if bins > 16 and bins & (bins - 1):
         return np.asarray((rng.integers(0, bins - 2) + rng.integers(0, 3, shape) + 0.5) / bins)
@@ -173,7 +173,7 @@ def _certain(trial: Trial) -> None:
 
 
 def lowered(coarse: torch.Tensor, fine: torch.Tensor) -> torch.Tensor:
-    """By how much finer bins lower the error, or raise it above 1, in float64."""
+    """Return how far finer bins lower the error, or raise it above 1, in float64."""
     return torch.maximum(coarse.double() - fine.double(), fine.double() - 1).clamp(min=0)
 
 

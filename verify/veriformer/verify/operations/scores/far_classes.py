@@ -51,10 +51,10 @@ def pulled(gradient: torch.Tensor) -> torch.Tensor:
 
 
 def _far_classes(operation: OpInfo, trial: Trial) -> None:
-    """Two rows, each with one class far above the others: the target of the first, and not that of the second.
+    """Check two rows, each with one class far above the others: the target of the first, not that of the second.
 
-    In halves the formula has no bound over so many classes. But a class is missed or it is not: of a loss of 16 for
-    each that is, the mean is read in whole eights, and the gradient by the classes that it pulls up and down.
+    In halves the formula has no bound over so many classes. But a class is missed or it is not: each miss costs a loss
+    of 16, so the mean is compared in multiples of 8, and the gradient by the classes that it raises and lowers.
     """
     number = trial.draw(_numbers(trial))
     high, low, target = number - 1 - trial.draw(values()).rng.permutation(_LAST)[:3]

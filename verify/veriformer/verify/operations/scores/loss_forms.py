@@ -48,9 +48,9 @@ def loss_gradient(
     label_smoothing: float = 0.0,
     reduction: str = "mean",
 ) -> Any:
-    """(w Σ y / s) e − w y with s = Σ e, e = e^{z − max}: what the chain rule gives; w is the row's share of g.
+    """Compute (w Σ y / s) e − w y with s = Σ e, e = e^{z − max}, by the chain rule; w is the row's share of g.
 
-    Or, where the forward pass has kept the log-sum-exp, w Σ y e^{z − lse} − w y.
+    With kept, where the forward pass has kept the log-sum-exp, w Σ y e^{z − lse} − w y.
     """
     counted, y, _ = _masses(xp, logits, target, ignore_index, label_smoothing)
     z = xp.where(counted[..., None], logits, 0)

@@ -27,6 +27,6 @@ def interpolated(plain: torch.Tensor, uniform: torch.Tensor, alpha: torch.Tensor
 
 
 def pieces(rng: np.random.Generator, n: int) -> list[slice]:
-    """A ragged split of n rows into two or three runs, some of them perhaps empty."""
+    """Split n rows into two or three runs at random, some possibly empty."""
     cuts = np.sort(rng.integers(0, n + 1, rng.integers(1, 3)))
     return [slice(low, high) for low, high in itertools.pairwise([0, *(int(cut) for cut in cuts), n])]

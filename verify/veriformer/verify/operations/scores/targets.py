@@ -53,7 +53,7 @@ def with_ignored(rng: np.random.Generator, target: np.ndarray, ignore_index: int
 
 
 def ids(target: np.ndarray) -> torch.Tensor:
-    """Targets as the contract takes them: int64."""
+    """Return targets as int64, the contract's dtype."""
     return torch.as_tensor(np.asarray(target, dtype=np.int64))
 
 
@@ -90,7 +90,7 @@ def draw_perplexity(trial: Trial) -> Arguments:
 
 
 def draw_cross_entropy(trial: Trial) -> Arguments:
-    """Logits with class targets, some ignored, or with probabilities; smoothing and reduction given or left out."""
+    """Draw logits with class targets, some ignored, or with probabilities; smoothing and reduction given or omitted."""
     options = trial.option("label_smoothing", None, 0.0, 0.1, 0.375, 1.0)
     options |= trial.option("reduction", None, "none", "sum", "mean")
     if trial.draw(st.integers(0, 3)) < 3 or not trial.supports("probability targets"):

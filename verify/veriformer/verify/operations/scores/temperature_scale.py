@@ -164,8 +164,10 @@ def _conservation(trial: Trial) -> None:
 
 
 def _limit(trial: Trial, shares: np.ndarray) -> Reference:
-    """Probabilities that are known but for rounding, of themselves or of the logarithms that they may be made of; one
-    that is 0 may be the smallest number instead."""
+    """Return the reference of probabilities known up to rounding, of themselves or of their logarithms.
+
+    A probability of 0 may be the smallest subnormal number instead.
+    """
     xp = trial.xp
     exact, bound = xp.judgeable(xp.asarray(shares))
     by_log = xp.judgeable(xp.exp(xp.log(xp.asarray(np.where(shares > 0, shares, 1.0)))))[1]

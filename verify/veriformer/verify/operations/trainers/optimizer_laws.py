@@ -117,7 +117,7 @@ def _gradients_kept(e: OptimizerExample) -> None:
 
 
 def _skipped(e: OptimizerExample) -> None:
-    """At some steps; where a step is one of all parameters together, one that never had a gradient must stay."""
+    """Check gradients missing at some steps; where parameters step together, a parameter without any must not move."""
     if e.subject.separate:
         missing = e.some()
     else:
@@ -182,7 +182,7 @@ def _own_options(e: OptimizerExample) -> dict[str, Any] | None:
 
 
 def _group_options(e: OptimizerExample) -> None:
-    """A group with options of its own, given at the start or added later, goes on as an optimizer built with them."""
+    """A group with its own options, given at the start or added later, steps as an optimizer built with them."""
     e.at_least(2)
     own = _own_options(e)
     e.trial.assume(own is not None)
@@ -235,7 +235,7 @@ def _variants(e: OptimizerExample) -> None:
 
 
 def _no_rate(e: OptimizerExample) -> None:
-    """From the first step on: later, what averages hold of steps at other rates may still move a parameter."""
+    """Check rate 0 from the first step on: later, averages of steps at other rates may still move a parameter."""
     outcome = e.ask(rates=((0, 0.0),))
     for i, p in enumerate(e.run["params"]):
         x = outcome.item(0, i)

@@ -91,7 +91,7 @@ def _closed_form(e: SchedulerExample) -> None:
 
 
 def _has_closed_form(target: Target, operation: str, dtype: str) -> str | None:
-    """Why the law of the closed form does not apply."""
+    """Return why the law of the closed form does not apply; None where it does."""
     try:
         trainer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=0.5, momentum=0.5)
         made = target.operation(operation)(trainer)  # type: ignore[misc]

@@ -141,7 +141,7 @@ def _judge_rate(trial: Trial, arguments: Arguments, p: float) -> None:
 
 
 def _independence(trial: Trial) -> None:
-    """Weights are dropped one by one: neighbours along any axis agree as often as chance has it."""
+    """Weights are dropped independently: neighbours along any axis agree as often as by chance."""
     p = trial.draw(choice(0.3, 0.5, 0.7))
     result = trial.call(_uniform(trial, p)).result
     shape = result.value.shape

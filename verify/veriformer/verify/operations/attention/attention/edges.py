@@ -137,7 +137,7 @@ def _hidden_poison(trial: Trial) -> None:
 
 
 def _hidden_scores(trial: Trial) -> None:
-    """Hidden keys may score far above the visible ones, and these far below what is written over the hidden."""
+    """Hidden keys may score far above the visible ones, whose scores may lie far below the number that masks."""
     b, h, groups, n_q, n_k, _, d_v = draw_shape(trial)
     n_k = max(n_k, 2)
     shape = (b, h, groups, n_q, n_k, 4, d_v)
@@ -163,7 +163,7 @@ def _only(reference: Reference, judged: np.ndarray) -> Reference:
 
 
 def _range(trial: Trial) -> None:
-    """Scores of 1e5 and clear of one another: each query takes the value of one key."""
+    """Check scores of 1e5, far apart from each other: each query takes the value of one key."""
     b, groups, repeats = trial.draw(sizes(1, 2)), trial.draw(sizes(1, 2)), trial.draw(sizes(1, 2))
     n_q, n_k, d_v = trial.draw(sizes(1, 4)), trial.draw(sizes(2, 5)), trial.draw(sizes(1, 3))
     rng = trial.draw(values()).rng

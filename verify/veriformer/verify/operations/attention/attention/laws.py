@@ -111,7 +111,7 @@ def _grouped_is_copied(trial: Trial) -> None:
 
 
 def _permutation(trial: Trial) -> None:
-    """Keys and values in another order give the same; queries in another order give that order."""
+    """Permuted keys and values give equal results; permuted queries give permuted results."""
     shape = draw_shape(trial)
     _, _, _, n_q, n_k, _, _ = shape
     one = {**draw_tensors(trial, shape, _KINDS), **draw_mask(trial, shape, {}, _ALL)}
@@ -142,7 +142,7 @@ def summed_keys(x: torch.Tensor) -> torch.Tensor:
 
 
 def _conservation(trial: Trial) -> None:
-    """Σ_j dk_j = 0 and, for a bias, Σ_j d bias_ij = 0: the gradient of what softmax does not see."""
+    """Σ_j dk_j = 0 and, for a bias, Σ_j d bias_ij = 0: softmax is invariant under what they would change."""
     shape = draw_shape(trial)
     tensors, options = draw_tensors(trial, shape, _MILD), draw_options(trial, shape)
     for name in ("softcap", "bias", "scale"):
@@ -188,7 +188,7 @@ def _scale_balance(trial: Trial) -> None:
 
 
 def _convexity(trial: Trial) -> None:
-    """Weights sum to 1 and are not negative: equal values come out unchanged, others stay between their extremes."""
+    """Weights are nonnegative with sum 1: equal values are returned unchanged, others stay between their extremes."""
     shape = draw_shape(trial, d_v=(1, 4))
     arguments = {**draw_tensors(trial, shape, _KINDS), **draw_options(trial, shape)}
     repeats = shape[1] // shape[2]

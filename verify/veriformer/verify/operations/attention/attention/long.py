@@ -33,13 +33,13 @@ def _judge(trial: Trial, arguments: Arguments) -> None:
 
 
 def _drawn(trial: Trial, times: float = 4.0, **ranges: tuple[int, int]) -> Shape:
-    """Sizes drawn together, large ones among them, within these ranges."""
+    """Draw sizes together, large ones among them, within these ranges."""
     trial.only_large(times)
     return draw_shape(trial, ranges)
 
 
 def _long(trial: Trial) -> None:
-    """Lengths, widths, heads and batch together; a quarter of the calls is plain, and a quarter causal without more."""
+    """Check lengths, widths, heads and batch together; a quarter of the calls is plain, a quarter only causal."""
     shape = _drawn(trial, 16.0, d_k=(16, 256), n_k=(16, 1200))
     tensors = draw_tensors(trial, shape, ("gaussian", "peaked", "offset", "duplicates"))
     peaked = trial.draw(choice(1.0, 4.0))
@@ -51,14 +51,16 @@ def _long(trial: Trial) -> None:
 
 
 def _partial_tiles(trial: Trial) -> None:
-    """Nothing is hidden: every tile is needed, and the last in a row of tiles is smaller than the first of the next."""
+    """Check calls without masks: every tile is needed, and the last in a row of tiles is smaller than the next one's
+    first.
+    """
     lengths = {"n_q": (65, 600), "n_k": (65, 600)}
     shape = _drawn(trial, 8.0, **lengths, batch=(1, 1), groups=(1, 1), repeats=(1, 2), d_k=(2, 16), d_v=(1, 16))
     _judge(trial, draw_tensors(trial, shape, ("gaussian", "peaked", "offset")))
 
 
 def _long_windows(trial: Trial) -> None:
-    """Whole tiles of hidden keys before the first visible one: narrow windows and padding on the left."""
+    """Check narrow windows and padding on the left: whole tiles of hidden keys precede the first visible one."""
     b, h, groups, n, _, d_k, d_v = _drawn(
         trial, 8.0, n_q=(65, 300), n_k=(2, 2), batch=(2, 2), groups=(1, 2), repeats=(1, 2), d_k=(2, 32), d_v=(1, 32)
     )
@@ -81,7 +83,7 @@ _OF_KEYS = ((True, True), (False, True), (True, False, True), (True, False, Fals
 
 
 def _key_tiles(trial: Trial) -> None:
-    """A few queries over several tiles of keys: each key with a mask and a bias of its own, or one that stands out."""
+    """Check a few queries over several tiles of keys, with a mask and a bias per key, or one outstanding key."""
     shape = _drawn(trial, 1.0, n_q=(1, 4), n_k=(33, 1200), batch=(1, 2), groups=(1, 2), repeats=(2, 2))
     n_k = shape[4]
     tensors = draw_tensors(trial, shape, ("gaussian", "one-signed", "duplicates"))
@@ -116,9 +118,10 @@ def keys_seen(x: torch.Tensor) -> torch.Tensor:
 
 
 def _far_positions(trial: Trial) -> None:
-    """The last queries of a long text, each of which sees one key more than the one before, or one other in a window.
+    """Check the last queries of a long text, each of which sees one key more than the one before, or another in a
+    window.
 
-    Beyond 256 bf16 does not tell positions apart, nor fp16 beyond 2048; nor has a sum over so many keys a bound in
+    Beyond 256 bf16 cannot represent every position, nor fp16 beyond 2048; nor has a sum over so many keys a bound in
     halves. But a weight is 0 or it is not: a value that only one key has shows who sees this key, and in the gradient
     of the values a cotangent that only one query has shows what this query sees.
     """
@@ -162,7 +165,7 @@ def _decoding(trial: Trial) -> None:
 
 
 def _lowered(trial: Trial, q: torch.Tensor, k: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """With one more feature, which takes nothing from all scores, or much: far below the 0 of what is left out."""
+    """Add a feature that lowers all scores by 0 or by 50 to 400: far below the 0 of an unwritten score."""
     lower = trial.draw(choice(0.0, 1.0, 1.0)) * trial.draw(extent(50, 400))
     q, k = (torch.nn.functional.pad(x, (0, 1), value=1.0) for x in (q, k))
     k[..., -1] = -lower * q.shape[-1] ** 0.5
@@ -170,7 +173,7 @@ def _lowered(trial: Trial, q: torch.Tensor, k: torch.Tensor) -> tuple[torch.Tens
 
 
 def _many_heads(trial: Trial) -> None:
-    """More heads, or elements of the batch, than a byte can count, or 16 bits on a GPU, whose grids end there."""
+    """Check more heads, or batch elements, than 8 bits count, or on a GPU 16 bits, the limit of its grids."""
     least = 257 if trial.device == "cpu" else 65537
     many = trial.draw(extent(least, 2 * least))
     b, h = trial.draw(choice((1, many), (many, 1)))
@@ -180,7 +183,7 @@ def _many_heads(trial: Trial) -> None:
 
 
 def _low_scores(trial: Trial) -> None:
-    """Every visible key scores the same, far below anything that is written over the hidden ones.
+    """Check equal scores of all visible keys, far below the number that masks.
 
     In halves such scores have no bound. With values of which each is one key's own, the result shows which are seen.
     """

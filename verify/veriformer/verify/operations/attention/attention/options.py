@@ -56,7 +56,7 @@ def _softcap(trial: Trial) -> None:
 
 
 def draw_grouped(trial: Trial) -> Shape:
-    """More than one group, and more heads than groups."""
+    """Draw more than one group, and more heads than groups."""
     large = large_shape(trial, groups=(2, 16), repeats=(2, 8))
     if large is not None:
         return large
@@ -78,7 +78,7 @@ def _widths(trial: Trial) -> None:
 
 
 def draw_several(trial: Trial) -> Shape:
-    """Batch, heads and lengths above 1, and no two of them equal, so that no axis can stand for another."""
+    """Draw batch, heads and lengths above 1, no two equal, so that no axis can be confused with another."""
     large = large_shape(trial, batch=(2, 24), groups=(1, 12), repeats=(1, 6))
     if large is not None:
         b, h, groups, n_q, n_k, d_k, d_v = large
@@ -106,7 +106,7 @@ def _whole(shape: Shape, x: torch.Tensor) -> torch.Tensor:
 
 
 def _padding(trial: Trial) -> None:
-    """A mask [B, 1, 1, n_k] that hides the first or the last keys of each batch element, beside causality or alone."""
+    """Check a mask [B, 1, 1, n_k] that hides the first or the last keys of each batch element, causal or not."""
     shape = draw_several(trial)
     b, _, _, _, n_k, _, _ = shape
     whole = trial.draw(choice(False, False, True))  # the first element, as the longest text of a sorted batch is
@@ -123,7 +123,7 @@ def _padding(trial: Trial) -> None:
 
 
 def _packing(trial: Trial) -> None:
-    """Several documents in one row: each query sees the keys of its own document, causally or not."""
+    """Check several documents in one row: each query sees the keys of its own document, causally or not."""
     b, h, groups, _, _, d_k, d_v = draw_several(trial)
     n = trial.draw(sizes(2, 7))
     document = torch.tensor([[trial.draw(st.integers(0, 1)) for _ in range(n)] for _ in range(b)]).cumsum(-1)
@@ -148,7 +148,7 @@ def _bias(trial: Trial) -> None:
 
 
 def _bias_dtype(trial: Trial) -> None:
-    """A bias of another dtype than the scores; its gradient has its own."""
+    """Check a bias of another dtype than the scores; its gradient has the bias' dtype."""
     shape = draw_several(trial)
     tensors = draw_tensors(trial, shape, ("gaussian", "one-signed", "integers"))
     bias = draw_bias(trial, shape, {}, trial.draw(axes_of_scores()), ("gaussian", "integers", "one-signed"))["bias"]
@@ -165,7 +165,7 @@ def _bias_dtype(trial: Trial) -> None:
 
 
 def _window(trial: Trial) -> None:
-    """Windows at, just below and just above the lengths, with a prefix of keys before the queries or none."""
+    """Check windows at, just below and just above the lengths, with a prefix of keys before the queries or none."""
     b, h, groups, n_q, n_k, d_k, d_v = draw_shape(trial)
     window = max(1, n_k - trial.draw(choice(1, 0, -1, 2, 4)))
     if trial.draw(choice(False, False, True)):
@@ -178,7 +178,7 @@ def _window(trial: Trial) -> None:
 
 
 def _alignment(trial: Trial) -> None:
-    """Causality where there are more keys than queries, or, where that leaves no query empty, fewer."""
+    """Check causality with more keys than queries, or, where no query is then without a key, fewer."""
     b, h, groups, n_q, n_k, d_k, d_v = draw_shape(trial)
     if n_q == n_k or max(n_q, n_k) < 3:
         n_q, n_k = trial.draw(choice((1, 4), (2, 3), (2, 5), (3, 7), (4, 5), (5, 3)))

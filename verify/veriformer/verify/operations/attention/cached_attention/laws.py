@@ -25,7 +25,7 @@ def _options(trial: Trial, length: int = 1) -> dict[str, Any]:
 
 
 def _chunks(trial: Trial) -> None:
-    """All tokens in one call, or cut into chunks, over an empty cache or not."""
+    """Check all tokens in one call against chunks of them, over an empty cache or not."""
     before = None if trial.draw(choice(True, False)) else ()
     a = draw_call(trial, chunks=before, new=trial.draw(choice(None, None, 2, 7, 5)), kinds=_KINDS)
     a |= _options(trial, a["max_length"])
@@ -38,7 +38,7 @@ def _chunks(trial: Trial) -> None:
 
 
 def _reorder(trial: Trial) -> None:
-    """Element b over the past of element index[b]."""
+    """Check element b over the past of element index[b]."""
     a = draw_call(trial, least=1, kinds=_KINDS)
     a |= _options(trial, a["max_length"])
     index = draw_order(trial, a["q_new"].shape[0])
@@ -47,7 +47,7 @@ def _reorder(trial: Trial) -> None:
 
 
 def _forgotten(trial: Trial) -> None:
-    """NaN and infinities in what a reset, or the window, has left behind."""
+    """Check NaN and infinities in rows that a reset, or the window, has dropped."""
     poison = trial.draw(choice(torch.nan, torch.inf, -torch.inf))
     if trial.draw(choice(True, False)):
         a = draw_call(trial, chunks=(3, 2)[: trial.draw(sizes(1, 2))], kinds=_KINDS) | _options(trial)
@@ -85,7 +85,7 @@ def _causality(trial: Trial) -> None:
 
 
 def _int8(trial: Trial) -> None:
-    """Values over two decades: what a row is out by must go by its own size, which a window of 1 shows undiluted."""
+    """Check values over two decades: a row's error must scale with the row, which a window of 1 shows undiluted."""
     a = draw_call(trial, kinds=("gaussian", "integers", "one-signed", "sparse")) | {"quantization": "int8"}
     a |= _options(trial) | trial.option("window", None, 1, 2, None)
     rng = trial.draw(values()).rng

@@ -35,7 +35,7 @@ def sized(trial: Trial, axes: tuple[int, int, int], max_length: int) -> dict[str
 
 
 def draw_order(trial: Trial, batch: int) -> torch.Tensor:
-    """From which element each goes on: from any, or each from the next, an order that from three on is no inverse."""
+    """Draw an order [B] to reorder by: any, or a rotation, which from three elements on is not its own inverse."""
     if batch > 2 and trial.draw(choice(True, False, False)):
         return torch.arange(batch).roll(trial.draw(choice(-1, 1)))
     return torch.as_tensor(trial.draw(values()).rng.integers(0, batch, batch))
@@ -94,7 +94,7 @@ def draw_call(
     axes: tuple[int, int, int] | None = None,
     least: int = 0,
 ) -> dict[str, Any]:
-    """New tokens over a past that came in these chunks, or in drawn ones, least of them; axes B, G, d; no options."""
+    """Draw new tokens over a past in these chunks, or in at least so many drawn ones; axes: B, G, d; no options."""
     large = None if axes else trial.sizes(_CALLS, _work)
     b, groups, d = axes or ((large["batch"], large["groups"], large["d"]) if large else draw_axes(trial))
     heads = groups * (large["repeats"] if large else trial.draw(sizes(1, 3)))

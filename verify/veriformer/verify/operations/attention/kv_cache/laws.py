@@ -50,7 +50,7 @@ class List:
         return np.stack(self.rows[len(self.rows) - n - kept :], 2)
 
     def reorder(self, index: NDArray[np.int64]) -> None:
-        """Element b goes on from element index[b]."""
+        """Let element b continue from element index[b]."""
         self.rows = [row[index] for row in self.rows]
 
 
@@ -102,19 +102,19 @@ class Script:
         self.window = window
 
     def append(self, n: int) -> None:
-        """An update of n rows; one too many where they exceed the capacity."""
+        """Append an update of n rows; record an overflow where they exceed the capacity."""
         fits = self.length + n <= self.capacity
         self.actions.append("update" if fits else "overflow")
         self.rows += draw_rows(self.trial, self.axes, [n])
         self.length += n if fits else 0
 
     def reorder(self) -> None:
-        """An order in which elements may repeat."""
+        """Append a reorder by indices that may repeat."""
         self.actions.append("reorder")
         self.rows.append(draw_order(self.trial, self.axes[0]))
 
     def reset(self) -> None:
-        """Back to the start."""
+        """Append a reset."""
         self.actions.append("reset")
         self.length = 0
 
@@ -126,7 +126,7 @@ class Script:
 
 
 def _history(trial: Trial) -> None:
-    """Any sequence of actions, ending in an update."""
+    """Check any sequence of actions that ends in an update."""
     axes, capacity = draw_extent(trial, sizes(1, 9))
     story = Script(trial, capacity, draw_part(trial, capacity, 5) if trial.draw(choice(False, True)) else None, axes)
     for _ in range(trial.draw(sizes(0, 6))):
@@ -145,7 +145,7 @@ def _history(trial: Trial) -> None:
 
 
 def _overflow(trial: Trial) -> None:
-    """Up to the last token, then beyond, then up to the last token again."""
+    """Check appends up to the capacity, beyond it, and up to the capacity again."""
     story = Script(trial, trial.draw(choice(1, 2, 3, 4, 6)), trial.draw(choice(None, 2, 3, 4)))
     if trial.draw(choice(False, True)):
         story.append(trial.draw(sizes(1, story.capacity)))
@@ -157,7 +157,7 @@ def _overflow(trial: Trial) -> None:
 
 
 def _window(trial: Trial) -> None:
-    """Chunks below, at and above the window, long after it is full."""
+    """Check chunks below, at and above the window, long after it is full."""
     axes, window = draw_extent(trial, sizes(1, 5), length=(1, 150))
     story = Script(trial, 8 * window + 16, window, axes)
     for _ in range(trial.draw(sizes(2, 7))):
@@ -166,7 +166,7 @@ def _window(trial: Trial) -> None:
 
 
 def _reorder(trial: Trial) -> None:
-    """Orders between updates, in batches of two to four, also before the first."""
+    """Check reorders between updates, in batches of two to four, also before the first update."""
     axes, length = draw_extent(trial, sizes(3, 3), batch=(2, 24), length=(3, 400))
     story = Script(trial, 3 * length + 3, trial.draw(choice(None, None, length)), axes)
     story.axes = (axes[0] if length > 3 else trial.draw(choice(3, 2, 4)), *axes[1:])
@@ -180,7 +180,7 @@ def _reorder(trial: Trial) -> None:
 
 
 def _rows_of_many_sizes(trial: Trial, rows: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """Rows from 1e-6 (fp16: 1e-4, below which its steps are no finer than the rows) to 1e2, one in eight of zeros."""
+    """Scale rows to sizes from 1e-6 (fp16: 1e-4, below which its steps are coarse) to 1e2; one row in eight is 0."""
     least = -4.0 if trial.dtype is torch.float16 else -6.0
     rng = trial.draw(values()).rng
     resized = []
@@ -192,7 +192,7 @@ def _rows_of_many_sizes(trial: Trial, rows: Sequence[torch.Tensor]) -> list[torc
 
 
 def _int8(trial: Trial) -> None:
-    """Each entry within half a step of its row, and the rounding of it, also after a reset and what is refused."""
+    """Check each entry within half a step of its row, and its rounding, also after a reset or a refused update."""
     axes, capacity = draw_extent(trial, sizes(8, 8), length=(8, 100))
     story = Script(trial, capacity, draw_part(trial, capacity, 2) if trial.draw(choice(False, True)) else None, axes)
     for n in [*draw_pages(trial, capacity - trial.draw(sizes(1, 4))), *[1] * trial.draw(choice(0, 2))]:
@@ -233,7 +233,7 @@ def _shown_again(trial: Trial, before: Observation, now: Observation, new: int) 
 
 
 def _long(trial: Trial) -> None:
-    """Pages filled to the edge and beyond it, at once or in two, then token by token, between orders and after one."""
+    """Check pages filled to the edge and beyond it, at once or in two, then token by token, with reorders."""
     trial.only_large(4.0)
     axes, length = draw_extent(trial, sizes(1, 1), length=(15, 1200))
     window = trial.draw(extent(1, length)) if trial.draw(choice(False, True, True)) else None

@@ -35,7 +35,7 @@ def draw_cache(trial: Trial) -> Arguments:
 
 
 def shown(outcome: Outcome, arguments: Arguments) -> list[Observation]:
-    """Keys and values after every update."""
+    """Return keys and values after every update."""
     return [outcome.item(0, i) for i in range(2 * arguments["actions"].count("update"))]
 
 

@@ -71,12 +71,12 @@ _DIRECT = replace(LINEAR, formulas=LINEAR.formulas[:1])
 
 
 def _of_small_features(trial: Trial, x: torch.Tensor) -> torch.Tensor:
-    """Entries from −14 to −8: features about 1e-5, whose products are far below any epsilon and far from underflow."""
+    """Draw entries from −14 to −8: features near 1e-5, whose products are far below any ε and far from underflow."""
     return trial.tensor(trial.draw(values()).rng.uniform(-14.0, -8.0, tuple(x.shape)))
 
 
 def _convexity(trial: Trial) -> None:
-    """Weights sum to 1 and are not negative: equal values come out unchanged, others stay between their extremes."""
+    """Weights are nonnegative with sum 1: equal values are returned unchanged, others stay between their extremes."""
     a: dict[str, Any] = dict(draw_linear(trial, d_v=(1, 4)))
     n_q, n_k = a["q"].shape[2], a["k"].shape[2]
     small = trial.dtype is not torch.float16 and trial.draw(choice(False, True))
@@ -123,7 +123,7 @@ def _duplicated_keys(trial: Trial) -> None:
 
 
 def _empty_row(trial: Trial) -> None:
-    """More queries than keys under causality, or no key at all."""
+    """Check more queries than keys under causality, or no key at all."""
     b, h, n_q, n_k, d, d_v = draw_shape(trial)
     trial.assume(trial.claims.convention("attention.empty_row") == "zero")
     if trial.draw(choice(False, False, True)):
@@ -143,7 +143,7 @@ def _chunks(trial: Trial) -> None:
 
 
 def _range(trial: Trial) -> None:
-    """Features whose products, or whose sum over the keys, leave the range of fp16; their mean does not."""
+    """Check features whose products, or whose sum over the keys, leave the range of fp16; their mean does not."""
     many = trial.draw(st.booleans())
     b, h, n_q, n_k, d, d_v = draw_shape(trial)
     n_k = trial.draw(extent(65, 200)) if many else max(n_q, n_k, 2)

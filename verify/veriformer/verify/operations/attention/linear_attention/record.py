@@ -40,7 +40,7 @@ def _work(s: Mapping[str, int]) -> float:
 
 
 def draw_shape(trial: Trial, ranges: Mapping[str, tuple[int, int]] = RANGES, *, least: int = 1) -> Shape:
-    """Small odd sizes most often; large ones within these ranges."""
+    """Draw small odd sizes most often, large ones within these ranges."""
     chosen = {**RANGES, **ranges}
     large = trial.sizes(chosen, _work, ties=(("n_q", "n_k"), ("d", "d_v")))
     if large is not None:
@@ -62,7 +62,7 @@ _SMALL = 8
 
 
 def draw_linear(trial: Trial, kinds: Sequence[str] = KINDS, **ranges: tuple[int, int]) -> Arguments:
-    """Causal or not, so that every query sees a key."""
+    """Draw a call, causal or not, in which every query sees a key."""
     b, h, n_q, n_k, d, d_v = draw_shape(trial, ranges)
     causal = trial.draw(st.booleans())
     bottom_right = trial.claims.convention("causal.alignment") == "bottom-right"

@@ -53,7 +53,7 @@ def _sum_of_heads(trial: Trial) -> None:
 
 
 def _heads_permuted(trial: Trial) -> None:
-    """Groups in another order, and the heads within each."""
+    """Check permuted groups, and permuted heads within each."""
     shape = draw_shape(trial)
     tensors = draw_tensors(trial, shape)
     rng = trial.draw(values()).rng
@@ -188,7 +188,7 @@ def _padding_poison(trial: Trial) -> None:
 
 
 def _poisoned_text(trial: Trial) -> None:
-    """Padding among the tokens of self-attention."""
+    """Check NaN and infinities in padded tokens of self-attention."""
     shape, a, real = _padded(trial)
     cotangent = _cotangent(trial, shape, real)
     reference, _ = _without_padding(trial, a, real, cotangent)
@@ -199,7 +199,7 @@ def _poisoned_text(trial: Trial) -> None:
 
 
 def _poisoned_context(trial: Trial) -> None:
-    """Padding among keys alone: nothing of it reaches a result or a gradient."""
+    """Check NaN and infinities in padded keys: they reach no result and no gradient."""
     shape = draw_shape(trial, context=True)._replace(m=trial.draw(sizes(2, 5)))
     a: dict[str, Any] = {**draw_tensors(trial, shape), **counts(trial, shape)}
     a["attention_mask"] = real = draw_mask(trial, shape.b, shape.keys)
@@ -231,7 +231,7 @@ def _mask_forms(trial: Trial) -> None:
 
 
 def _no_key(trial: Trial) -> None:
-    """An element that is all padding, or more queries than keys under causality."""
+    """Check an element that is all padding, or more queries than keys under causality."""
     shape = draw_shape(trial, context=True)
     why = trial.draw(choice("padding", "causality"))
     bottom_right = trial.claims.convention("causal.alignment") == "bottom-right"
@@ -267,7 +267,7 @@ def _no_key(trial: Trial) -> None:
 
 
 def _range(trial: Trial) -> None:
-    """Values beyond fp16 between two projections that bring them back."""
+    """Check values beyond fp16 between two projections that bring them back."""
     shape = draw_shape(trial, context=False)
     tensors = draw_tensors(trial, shape, ("gaussian",))
     rng = trial.draw(values()).rng

@@ -77,7 +77,7 @@ def _work(shape: Shape) -> float:
 
 
 def draw_shape(trial: Trial, *, context: bool | None = None, least: int = 1, **ranges: tuple[int, int]) -> Shape:
-    """Small odd sizes most often; heads are a multiple of groups. context: whether there is one, or None to draw it."""
+    """Draw small odd sizes most often; heads are a multiple of groups. context: whether there is one; None draws it."""
     wanted = trial.draw(st.booleans()) and trial.offers("context") if context is None else context
     chosen = {name: r for name, r in ({**RANGES, "n": (least, 400)} | ranges).items() if wanted or name not in "mc"}
     ties = (("d_k", "d_v"), ("d", "d_out"))
@@ -233,7 +233,7 @@ def _bulk(trial: Trial) -> Arguments:
 
 
 def _long(trial: Trial) -> Arguments:
-    """A third of the calls are plain."""
+    """Draw a large call; a third of them are plain."""
     trial.only_large(8.0)
     if trial.draw(choice(False, True, True)):
         return draw_multi_head(trial)

@@ -117,7 +117,7 @@ def _work(s: Mapping[str, int]) -> float:
 
 
 def _wide(trial: Trial) -> None:
-    """Many tokens, alike at every place and without an end: the best text is the likeliest of them again and again."""
+    """Check many tokens, equally distributed at every step, without an end: the best text repeats the likeliest."""
     trial.only_large()
     found = trial.sizes({"tokens": (2, 3000), "beams": (1, 32), "depth": (1, 12)}, _work)
     assert found is not None
@@ -173,7 +173,7 @@ def _ending(trial: Trial) -> None:
 
 
 def exceeds(narrow: torch.Tensor, wide: torch.Tensor) -> torch.Tensor:
-    """By how much the score of the narrower beam is the higher one, in float64."""
+    """Return max(score of the narrower beam − score of the wider, 0), in float64."""
     return (narrow.double() - wide.double()).clamp(min=0)
 
 

@@ -92,7 +92,7 @@ def _hasty(
 def _deep(
     rng: np.random.Generator, start: tuple[int, ...], eos: int, size: int, depth: int, dtype: torch.dtype
 ) -> TabularLM:
-    """Texts may end at every length, and the longest to end is the best by its mean, but by its sum the worst."""
+    """Make a model whose texts may end at every length: the longest has the best mean, and the worst sum."""
     other = int(rng.choice([i for i in range(size) if i != eos]))
     texts = [(*start, *[other] * n) for n in range(depth - 1)]
     rows = {text: _ending(eos, 4.0, other, 5.0, size, dtype) for text in texts}

@@ -81,7 +81,7 @@ def _permutation(trial: Trial) -> None:
 
 
 def _ties(trial: Trial) -> None:
-    """All scores equal, or those of several experts; so many that no sort of few entries decides."""
+    """Check equal scores of all or several experts, also of so many that an unstable sort reorders them."""
     number = trial.draw(choice(3, 2, 5, 20, 40))
     a: dict[str, Any] = mixture(trial, (trial.draw(sizes(1, 3)),), number)
     rng = trial.draw(values()).rng
@@ -124,7 +124,7 @@ def _choice(trial: Trial) -> None:
 
 
 def _range(trial: Trial) -> None:
-    """Hidden values of 1e5 and more, all positive, and a result that fp16 holds; one expert in three is never asked."""
+    """Check positive hidden values of 1e5 and more, and a result in fp16's range; a third expert is not chosen."""
     rng = trial.draw(values()).rng
     d, h, o = trial.draw(sizes(1, 3)), trial.draw(sizes(1, 3)), trial.draw(sizes(1, 3))
     signs = rng.choice([-1.0, 1.0], (d, 1))
@@ -140,7 +140,7 @@ def _range(trial: Trial) -> None:
 
 
 def _of_two_layers(target: Target, operation: str, dtype: str) -> str | None:
-    """Why a law of large hidden values does not apply: those of gated experts are products."""
+    """Return why a law of large hidden values does not apply: those of gated experts are products."""
     gate = target.claims.deviates("mixture_of_experts.experts")
     return "its experts are gated, as claimed" if gate else None
 

@@ -105,7 +105,7 @@ def _over_all_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
 
 
 def _renormalised(xp: Any, a: Mapping[str, Any]) -> tuple[Any, Any, Any, Any]:
-    """Rows, who is chosen of each, the softmax over all, and its share among the chosen."""
+    """Return the rows, the chosen experts of each, the softmax over all, and its share among the chosen."""
     rows = as_rows(xp, a["x"])
     chosen, _ = route(xp, rows, a["router"], int(a.get("top_k", 2)))
     p = softmax(xp, xp.matmul(rows, a["router"]))

@@ -30,7 +30,7 @@ def _silent(a: Arguments, *names: str) -> dict[str, Any]:
 
 
 def _identity_path(trial: Trial) -> None:
-    """Without what the branches write, only the way around them is left, and the norms upon it."""
+    """With zero output weights in both branches, only the residual connections and the norms upon them remain."""
     a = _silent(draw_block(trial), "w_o", "w2", "b2")
     xp = over_float64(trial.dtype_name)
     lifted = trial.lift(a, xp)
@@ -49,7 +49,7 @@ def _identity_path(trial: Trial) -> None:
 
 
 def _stream_shift(trial: Trial) -> None:
-    """x + c comes out as y + c of a pre-norm block; a post-norm block without attention does not see c."""
+    """A pre-norm block maps x + c to y + c; a post-norm block without attention is invariant under c."""
     a = draw_block(trial, kinds=("gaussian", "one-signed"), activations=SMOOTH)
     a = _silent(a, "w_o") if a.get("norm") == "post" else a
     x = trial.tensor(np.round(a["x"].double().numpy() * 16) / 16)
@@ -68,7 +68,7 @@ def _stream_shift(trial: Trial) -> None:
 
 
 def _one_branch(trial: Trial) -> None:
-    """Without W_O tokens do not meet: each can be computed alone."""
+    """Without W_O tokens do not interact: each can be computed alone."""
     a = _silent(draw_block(trial, least=2), "w_o")
     reference = exact(trial, BLOCK, a)
     i = trial.draw(sizes(0, a["x"].shape[1] - 1))
@@ -96,7 +96,7 @@ def _causality(trial: Trial) -> None:
 
 
 def _padding(trial: Trial) -> None:
-    """Texts of different lengths, padded on one side, with anything in the padding, and scores of any size."""
+    """Check texts of different lengths, padded on one side, with anything in the padding, and scores of any size."""
     a = draw_block(trial, kinds=("gaussian", "one-signed"), least=2, activations=SMOOTH)
     scale = trial.draw(choice(2.0**7, 1.0))
     a |= {name: scale * a[name] for name in ("w_q", "w_k")}
@@ -140,7 +140,7 @@ def _other_padding(trial: Trial, padded: Arguments, real: np.ndarray) -> None:
 
 
 def _range(trial: Trial) -> None:
-    """Beyond fp16, but not in the end: hidden values between two products, or the stream between two branches."""
+    """Check numbers beyond fp16 that do not reach the result: hidden values, or the stream between two branches."""
     a = trial.draw(choice(_of_large_hidden, _of_large_stream))(trial)
     outcome = trial.call(a)
     agrees(trial, BLOCK, a, outcome, BLOCK.exact(trial, a, use_exact_oracle=False))
@@ -148,7 +148,7 @@ def _range(trial: Trial) -> None:
 
 
 def _of_large_stream(trial: Trial) -> dict[str, Any]:
-    """Tokens of 4e4 in one direction, to which attention adds as much; a norm or the other branch takes it away."""
+    """Draw tokens of 4e4 in one direction, to which attention adds as much; a norm or the other branch removes it."""
     a = draw_block(trial, kinds=("gaussian",))
     rng = trial.draw(values()).rng
     d, signs = a["x"].shape[2], rng.choice([-1.0, 1.0], a["x"].shape[2])

@@ -108,7 +108,7 @@ def draw_any(trial: Trial) -> Arguments:
 
 
 def _with_hiding(trial: Trial, a: Arguments) -> Arguments:
-    """Causal or not, with padding or without: never at the first token, so that every token sees one."""
+    """Add causality or not, padding or none: never at the first token, so that every token sees one."""
     causal = {"is_causal": True} if trial.draw(choice(True, False)) else {}
     if not trial.offers("attention_mask") or not trial.draw(choice(False, True)):
         return {**a, **causal}
@@ -145,7 +145,7 @@ def _part(trial: Trial) -> tuple[Arguments, Arguments, dict[str, Index]]:
 
 
 def _long(trial: Trial) -> Arguments:
-    """More tokens, or more features, than a tile has room for."""
+    """Draw more tokens, or more features, than fit into a tile."""
     trial.only_large(8.0)
     return _with_hiding(trial, draw_block(trial, kinds=("gaussian",), activations=SMOOTH))
 

@@ -160,7 +160,7 @@ def wide(*names: str) -> RunningError:
 
 
 def _range(trial: Trial) -> None:
-    """Entries whose squares over- or underflow; the norm itself is a number of the dtype of ``total_norm``."""
+    """Check entries whose squares over- or underflow; the norm itself is finite in the dtype of ``total_norm``."""
     kind = trial.draw(values(("gaussian", "one-signed", "sparse")))
     exponents = {"fp16": (13.0, -12.0), "bf16": (100.0, -100.0), "fp32": (100.0, -100.0), "fp64": (700.0, -700.0)}
     size = 2.0 ** trial.draw(choice(*exponents[trial.dtype_name]))
@@ -214,7 +214,7 @@ def _duplicates(trial: Trial) -> None:
 
 
 def _grouping(trial: Trial) -> None:
-    """The norm is that of all tensors together, however their entries are spread over the list."""
+    """The norm is that of all tensors together, however their entries are distributed over the list."""
     x = trial.draw(values()).array(trial.draw(st.integers(2, 8)))
     flat = trial.tensor(x)
     trial.assume(bool(flat.ne(0).any()))
@@ -249,7 +249,7 @@ def _mixed_dtypes(trial: Trial) -> None:
 
 
 def _denominator(trial: Trial) -> None:
-    """Norms so small that 1e-6 beside them would show."""
+    """Check norms so small that adding 1e-6 to them shows."""
     size = trial.draw(choice(2.0**-10, 2.0**-14, 1.0))
     kind = trial.draw(values(("gaussian", "one-signed")))
     grads = [trial.tensor(size * (1.0 + np.abs(kind.array(3)))), trial.tensor(size * kind.array(2, 2))]

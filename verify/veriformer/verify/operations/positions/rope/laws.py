@@ -49,7 +49,7 @@ def _origin(trial: Trial) -> None:
 
 
 def _history(trial: Trial) -> None:
-    """Calls of a few sizes in any order: what one call leaves behind is of no use to another."""
+    """Check calls of a few sizes in any order: nothing cached by one call may serve another."""
     for _ in range(8):
         n, d = trial.draw(choice(2, 3)), trial.draw(choice(4, 2, 8))
         first = trial.draw(choice(0, 0, 3))
@@ -116,7 +116,7 @@ def _norm(trial: Trial) -> None:
 
 
 def _pairings(trial: Trial) -> None:
-    """x in the order 0, 2, 4, …, 1, 3, … under "half" is what comes of x under "interleaved", in that order."""
+    """x in the order 0, 2, 4, …, 1, 3, … under "half" gives the result of x under "interleaved", in that order."""
     n, d = trial.draw(sizes(1, 4)), trial.draw(choice(4, 6, 8))
     x, at = features(trial, n, d), _places(trial, n)
     order = [*range(0, d, 2), *range(1, d, 2)]
@@ -153,7 +153,7 @@ def _scaling(trial: Trial) -> None:
 
 
 def _far(trial: Trial) -> None:
-    """Neighbours beyond the digits of a half, and positions up to 1e5."""
+    """Check neighbouring positions beyond the digits of a half, up to 1e5."""
     n = trial.draw(sizes(2, 5))
     start = trial.draw(choice(255, 2047, 4094, 99990))
     at = start + torch.arange(n)

@@ -38,9 +38,9 @@ def _rope_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
 
 
 def _turned_by_three(xp: Any, a: Mapping[str, Any], x: Any, back: int) -> Any:
-    """(a + ib)(c + is) as k₁ − k₃ + i (k₁ + k₂) with k₁ = c (a + b), k₂ = a (s − c), k₃ = b (c + s), after Gauss.
+    """Compute (a + ib)(c + is) as k₁ − k₃ + i (k₁ + k₂): k₁ = c (a + b), k₂ = a (s − c), k₃ = b (c + s), after Gauss.
 
-    Three products in the place of four; stable by the norm of the pair, not entry by entry.
+    Three products in place of four; stable by the norm of the pair, not entry by entry.
     """
     options = _options(a)
     pairing = options.pop("pairing")
@@ -62,7 +62,7 @@ def _rope_vjp_by_three(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
 
 
 def pairings(trial: Trial) -> dict[str, Any]:
-    """Either pairing, or none; a target that claims to pair by halves need not know another way."""
+    """Draw either pairing, or none; a target that claims pairing by halves need not accept the option."""
     if trial.claims.deviates("rope.pairing"):
         return {}
     drawn: dict[str, Any] = trial.option("pairing", None, "half", "interleaved")
@@ -70,7 +70,7 @@ def pairings(trial: Trial) -> dict[str, Any]:
 
 
 def _places(trial: Trial, shape: tuple[int, ...]) -> torch.Tensor:
-    """Positions: in order from anywhere, in any order, repeated, negative, in quarters or thirds, or far out."""
+    """Draw positions: in order from anywhere, in any order, repeated, negative, in quarters or thirds, or far out."""
     rng = trial.draw(values(("gaussian",))).rng
     kind = trial.draw(choice("order", "any", "fractions", "far", "numbers"))
     if kind == "order":

@@ -238,7 +238,7 @@ def _hidden_classes(trial: Trial) -> None:
 
 
 def _infinite(trial: Trial, logits: torch.Tensor, given: torch.Tensor, hit: int) -> None:
-    """The class that is hit cannot be, or another one, which smoothing hits as well."""
+    """Check an infinite loss: a target of probability 0, or another such class under label smoothing."""
     vocabulary, smoothed = logits.shape[1], trial.option("label_smoothing", None, 0.1)
     impossible = (hit + 1) % vocabulary if smoothed else hit
     logits[0, impossible] = -torch.inf
