@@ -38,7 +38,7 @@ _LOOKS_BACK = {"mask", "masked", "causal", "autoregressive", "ahead", "future", 
 
 
 def roles_of_call(candidate: Candidate) -> dict[str, str] | None:
-    """By role the names of the call's parameters: x alone, or q, k and v."""
+    """Return the names of the call's parameters by role: x alone, or q, k and v; None where they do not say it."""
     causal = (*_CAUSAL, *causal_flags(candidate.parameters))
     optional = {**masks_of(candidate.parameters), "is_causal": causal, "cos": _COS, "sin": _SIN, "cis": _CIS}
     optional |= {"both": _BOTH, "pairs": _PAIRS, "start": STARTS, "length": _LENGTH}
@@ -58,7 +58,7 @@ def roles_of_call(candidate: Candidate) -> dict[str, str] | None:
 
 
 def masks_of(parameters: Parameters) -> dict[str, tuple[str, ...]]:
-    """Roles of masks: the usual names, else whatever is called a mask; of two the one over tokens by its words."""
+    """Return roles of masks: the usual names, else any name with "mask"; of two, words tell which masks tokens."""
     flags = causal_flags(parameters)
     named = [name for name in parameters if "mask" in words(name) and name not in flags]
     over_tokens = [name for name in named if _PADDING & set(words(name))]
@@ -69,7 +69,7 @@ def masks_of(parameters: Parameters) -> dict[str, tuple[str, ...]]:
 
 
 def causal_flags(parameters: Parameters) -> tuple[str, ...]:
-    """Arguments that turn causality on, for they are off by default: a mask that is False is none, but a choice."""
+    """Return the flags that turn causality on: off by default, since a mask whose default is False is a flag."""
     off = [name for name, p in parameters.items() if p.default is False]
     return tuple(name for name in off if _LOOKS_BACK & set(words(name)) and not _PADDING & set(words(name)))
 

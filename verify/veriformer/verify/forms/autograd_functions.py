@@ -11,7 +11,7 @@ import torch
 
 
 def applied(thing: Any) -> Any:
-    """Such a class as a function with the signature of its ``forward``; anything else as it is."""
+    """Return an autograd function as a function with the signature of its ``forward``; anything else unchanged."""
     return _function(thing) if is_autograd_function(thing) else thing
 
 

@@ -29,7 +29,7 @@ def bound(pin: Pin, candidate: Candidate) -> Any:
 
 
 def _apart(readings: Mapping[str, str]) -> tuple[dict[str, str], Meanings]:
-    """Readings, and beside them what arguments are whose names are not known."""
+    """Separate readings from the meanings of arguments whose names are unknown."""
     meanings = {name: known for name, known in readings.items() if name.startswith((BUILT, CALLED, WITHOUT))}
     return {name: x for name, x in readings.items() if name not in meanings}, tuple(meanings.items())
 

@@ -271,7 +271,10 @@ class Answering(dict[str, Any]):
         beside: Collection[str] = (),
         meanings: Meanings = (),
     ) -> None:
-        """beside: every entry that is asked for, where that is known: by what it stands beside a name is read."""
+        """Set the sizes and values to answer with.
+
+        beside: every entry that the code reads, where known: names are interpreted by their neighbours.
+        """
         super().__init__()
         self._meanings = meanings
         self._beside = {meaning(meanings, BUILT, name) for name in beside}

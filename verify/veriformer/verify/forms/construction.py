@@ -236,10 +236,10 @@ def default_elsewhere(candidate: Candidate, name: str) -> Any:
 
 
 def _parts_of(candidate: Candidate) -> dict[str, Candidate]:
-    """By constructor argument that has no default, the class of the module that it is an instance of.
+    """Return, by constructor argument without a default, the class of module that it expects.
 
-    By its annotation, else the network of the module whose name says the kind that the argument's name says, of several
-    the one that shares most words with it, then the first.
+    By its annotation, else the network of the file whose name has the kind that the argument's name has: of several the
+    one that shares most words with it, then the first.
     """
     found = {}
     for name, p in candidate.constructor.items():

@@ -21,7 +21,7 @@ def hides_some(mask: object) -> bool:
 
 
 def laid_out(x: Tensor, layout: str) -> Tensor:
-    """Between ``[B,H,n,d]`` and another layout, both ways."""
+    """Convert between ``[B,H,n,d]`` and another layout, in either direction."""
     return x if layout == LAYOUTS[0] else x.transpose(1, 2)
 
 

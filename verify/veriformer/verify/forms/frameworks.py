@@ -135,7 +135,7 @@ def _is_array(x: Any) -> bool:
 
 
 def _precision(wide: bool) -> contextlib.AbstractContextManager[Any]:
-    """JAX with 64 bits where the tensors have them: without, it makes arrays of 32 bits, as its users know it."""
+    """Enable 64 bits in JAX for float64 tensors: by default it makes float32 arrays, as its users expect."""
     jax = importlib.import_module("jax")
     place = jax if hasattr(jax, "enable_x64") else importlib.import_module("jax.experimental")
     manager: contextlib.AbstractContextManager[Any] = place.enable_x64(wide)

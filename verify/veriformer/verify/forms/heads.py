@@ -110,7 +110,7 @@ def _exact(weight: Tensor, part: Linear) -> Tensor:
 
 
 def projections(parts: list[Linear]) -> Projections:
-    """Roles by names, and where names do not say them by order. Raises Unfit where there are too few or too many."""
+    """Assign roles to projections by name, else by order. Raises Unfit where there are too few or too many."""
     count = len(parts)
     for fused, out in (parts, parts[::-1]) if count == 2 else ():
         if fused.n_out == 3 * fused.n_in == 3 * out.n_in:
@@ -141,7 +141,7 @@ def projections(parts: list[Linear]) -> Projections:
 
 
 def _by_head(parts: list[Linear]) -> tuple[Mapping[str, Linear], ...]:
-    """Of every head its three maps, where as many are named queries, keys and values; nothing else."""
+    """Return the three maps of every head, if as many are named queries, keys and values; nothing otherwise."""
     of = {role: [part for part in parts if part.words & _NAMES[role]] for role in ("q", "k", "v")}
     counts = {len(members) for members in of.values()}
     shapes = {(part.n_in, part.n_out) for part in parts}

@@ -64,10 +64,10 @@ _HOLDERS: dict[Any, Holder] = {}
 
 
 def called(module: nn.Module, weights: Mapping[str, Tensor], *arguments: Any, **options: Any) -> Any:
-    """``module(*arguments, **options)`` with these tensors in place of all its parameters.
+    """Call ``module(*arguments, **options)`` with these tensors in place of all its parameters.
 
-    Raises NotOffered where a parameter is left, or has another shape, and where a linear map of it hands on what half
-    precision has no number for: what such a map computes is the module's result there, whoever wrote it.
+    Raises NotOffered where a parameter is missing, or has another shape, and where one of its linear maps returns
+    infinities in half precision: there they are the module's result, whoever wrote it.
     """
     own = dict(module.named_parameters())
     if own.keys() != weights.keys():

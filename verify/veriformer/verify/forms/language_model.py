@@ -73,7 +73,9 @@ class LanguageModel(nn.Module):
         self.inner, self.calling, self.vocabulary, self.kept = inner, calling, vocabulary, kept or vocabulary
 
     def _apply(self, fn: Any, recurse: bool = True) -> LanguageModel:
-        """As any module; complex tables, of which a conversion to a real dtype would leave half, stay complex."""
+        """Apply to every tensor, but keep complex buffers complex: a conversion to a real dtype would drop half of
+        them.
+        """
         tables = {name: x for name, x in self.named_buffers() if x.is_complex()}
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         like = next((p.dtype for p in self.parameters() if p.is_floating_point()), torch.float32)
@@ -84,7 +86,7 @@ class LanguageModel(nn.Module):
         return self
 
     def answer(self, ids: Tensor, **given: Any) -> SimpleNamespace:
-        """Logits [B, n, V] of tokens [B, n]; with labels the loss, and where it is asked for the cache."""
+        """Return logits [B, n, V] of tokens [B, n]; with labels the loss; on request the cache."""
         how = self.calling
         if how.tokens_first:
             rows = ids.t().contiguous()
@@ -164,7 +166,7 @@ def _kind(options: Sequence[str]) -> type[LanguageModel]:
 
 
 def targets_of(labels: Tensor, how: Calling) -> Tensor:
-    """Targets from labels, which stand where their tokens do: those of the next tokens, or the labels themselves."""
+    """Shift labels [B, n] to next tokens, unless the code shifts them inside; replace −100 by its ignored index."""
     if how.labels != "shifted inside":
         labels = torch.cat((labels[:, 1:], torch.full_like(labels[:, :1], -100)), 1)
     return labels.masked_fill(labels == -100, how.ignored).contiguous()

@@ -21,13 +21,13 @@ SMALLEST_BATCH = 8
 
 
 def length_for(*rows: Tensor) -> int:
-    """For how many positions a module must be made that reads these, in steps, so that few are made."""
+    """Return the number of positions of a module that reads these rows, a power of two so that few are built."""
     longest = max(x.shape[1] for x in rows)
     return SHORTEST if longest <= SHORTEST else 1 << (longest - 1).bit_length()
 
 
 def batch_for(x: Tensor) -> int:
-    """For how many texts a module must be made that reads these: some hold a cache of so many."""
+    """Return the batch size with which to build a module that reads x: some allocate their cache for it."""
     return max(SMALLEST_BATCH, 1 << (len(x) - 1).bit_length())
 
 
@@ -41,7 +41,7 @@ def sizes_of(
     *,
     batch: int = SMALLEST_BATCH,
 ) -> dict[str, Any]:
-    """Sizes by their names in constructors."""
+    """Return sizes by their names in constructors."""
     kv = {} if groups is None else {"kv_heads": groups}
     sizes = {
         "width": width,
@@ -56,7 +56,7 @@ def sizes_of(
 
 
 def own_flags(candidate: Candidate) -> dict[str, Any]:
-    """Biases are left out where the constructor leaves the choice: the contract has none. It is the first layer."""
+    """Return constructor flags: no biases, which the contract has not, and layer index 0."""
     names = ("bias", "use_bias", "qkv_bias", "attention_bias")
     biases = {name: False for name in candidate.constructor if name in names}
     return scaled(candidate) | biases | dict.fromkeys(LAYER_INDICES, 0)

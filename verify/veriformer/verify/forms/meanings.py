@@ -57,13 +57,13 @@ def meaning(meanings: Meanings, place: str, name: str) -> str:
 
 
 def renamed(parameters: Parameters, meanings: Meanings, place: str) -> dict[str, inspect.Parameter]:
-    """Parameters by the names that they are known as, without those that are given a value."""
+    """Return parameters under their contract's names, without those that are given a value."""
     known = {name: meaning(meanings, place, name) for name in parameters}
     return {known[name]: p for name, p in parameters.items() if known[name] == name or known[name] not in VALUES}
 
 
 def theirs(arguments: Mapping[str, Any], meanings: Meanings, place: str, own: Parameters) -> dict[str, Any]:
-    """Arguments by the code's own names, with the values of those that are given one. own: what the code takes."""
+    """Return arguments under the code's own names, with given values added. own: the code's parameters."""
     said = {name.removeprefix(place): known for name, known in meanings if name.startswith(place)}
     back = {known: name for name, known in said.items() if name in own and known not in VALUES}
     values = {name: VALUES[known] for name, known in said.items() if name in own and known in VALUES}

@@ -21,7 +21,7 @@ _SIZES = frozenset(
 
 
 def constants_of(candidate: Candidate) -> dict[str, str]:
-    """By the name of a constant that the class or the networks that it is made of read, what it is the size of.
+    """Return, by name of a constant that the class or its networks read, the size that it stands for.
 
     A constant that the module does not have (it comes from the data, as a vocabulary does) counts by its name; one that
     is no whole number does not.

@@ -159,7 +159,7 @@ def names_nothing_else(candidate: Candidate, names: Iterable[Collection[str]]) -
 
 
 def _roles(candidate: Candidate, known: Known) -> dict[str, str] | None:
-    """By role the names of arguments. Where one alone is needed, the only one without a default is that one."""
+    """Return the names of arguments by role. The only argument without a default is the only role needed."""
     parameters = {name: p for name, p in candidate.parameters.items() if "eps" in known.options or not _guards(p)}
     optional = {**known.options, **known.filled}
     found = roles(parameters, _worded(parameters, known.needed, optional), optional)
@@ -249,5 +249,5 @@ def _asks_for_none(candidate: Candidate, name: str) -> bool:
 
 
 def words_of(*names: str) -> tuple[frozenset[str], ...]:
-    """Sets of words, each from words with spaces between them."""
+    """Return sets of words, each from a string of words."""
     return tuple(frozenset(name.split()) for name in names)

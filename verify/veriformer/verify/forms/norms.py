@@ -69,7 +69,7 @@ def _flags(candidate: Candidate, *, biases: bool) -> dict[str, Any]:
 
 
 def roles_of(instance: nn.Module, biases: bool) -> dict[str, str]:
-    """By role, weight or bias, the name of the parameter. Raises Unfit where one has no role."""
+    """Return the parameter's name by role, weight or bias. Raises Unfit where a parameter has no role."""
     found: dict[str, str] = {}
     for name, parameter in instance.named_parameters():
         role = "bias" if _is_bias(name, parameter, instance) else "weight"
@@ -187,7 +187,7 @@ class _Sizes(list[int]):
 
 
 def _two_axes(d: int) -> list[int]:
-    """Sizes of two axes that hold so many entries, the last of them the smaller."""
+    """Factor a width into the sizes of two axes, the last the smaller."""
     last = next((p for p in range(2, d) if d % p == 0), 1)
     return _Sizes((d // last, last))
 

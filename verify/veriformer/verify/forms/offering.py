@@ -18,7 +18,7 @@ def offered(
     required: Collection[str] = (),
     defaults: Mapping[str, Any] | None = None,
 ) -> Callable[..., Any]:
-    """``call`` as the operation: it gets what the contract gives by position, and the options that are named here.
+    """Return ``call`` with the operation's signature: the contract's positional arguments, and the named options.
 
     options: optional arguments of the contract that ``call`` takes; every other one is left out of the signature.
     required: those among them without a default. defaults: where the code's default is not the contract's.

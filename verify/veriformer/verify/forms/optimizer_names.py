@@ -71,7 +71,7 @@ def operation_named(candidate: Candidate, parameters: Parameters) -> str:
 
 
 def arguments_of(parameters: Parameters, operation: str, needed: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
-    """By role the name of an argument; nothing where one is missing. Raises Unfit for one that nobody can give."""
+    """Return argument names by role; nothing where one is missing. Raises Unfit if an argument's value is unknown."""
     wanted = set(OPTIONS[operation]) | {"dampening" if "beta" in OPTIONS[operation] else "betas"}
     wanted |= {"beta1", "beta2"} if "betas" in wanted else set()
     known = {role: names for role, names in NAMES.items() if role in wanted}
@@ -85,9 +85,9 @@ def offers(found: Mapping[str, str], operation: str) -> list[str]:
 
 
 def defaults_of(parameters: Parameters, found: Mapping[str, str], operation: str) -> dict[str, Any]:
-    """By the contract's option its default here, where it has one.
+    """Return the code's default of each of the contract's options that has one.
 
-    Of the momentum none: it is 0 in most code, which is another optimizer, so that it is given always.
+    Momentum is left out: it is 0 in most code, which is another optimizer, so that it is given always.
     """
     empty = default_of({}, None)
     shown = {name: default_of(parameters, found.get(name)) for name in offers(found, operation) if name != "beta"}

@@ -31,7 +31,7 @@ class Pin:
     unread: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """Return the pin as JSON."""
         return {**asdict(self), **{name: list(getattr(self, name)) for name in _LISTED}}
 
     @classmethod

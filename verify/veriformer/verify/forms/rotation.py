@@ -42,7 +42,7 @@ WORDS = ({"rope"}, {"rotary"}, {"rotate"}, {"rotated"}, {"rotation"})
 
 
 def usual_tables(kind: str, d: int, n: int, base: float | None) -> tuple[Tensor, ...]:
-    """Tables of the usual kinds in float64: of pairs, of pairs twice over, or as complex numbers."""
+    """Return tables in float64: per pair, every pair repeated, or complex numbers."""
     frequencies = (base or BASE) ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)
     angles = torch.outer(torch.arange(n, dtype=torch.float64), frequencies)
     if kind == "complex":
@@ -68,7 +68,7 @@ def takes_angles(candidate: Candidate, name: str) -> bool:
 
 
 def taken_apart(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
-    """Features whose pairs come in side by side and go out by halves."""
+    """Rotate features whose pairs come in interleaved and go out by halves."""
     d = x.shape[-1]
     cos, sin = (table[positions.to(torch.int64)] for table in usual_tables("pairs", d, LONGEST, base))
     a, b = x[..., 0::2].double(), x[..., 1::2].double()
@@ -108,7 +108,7 @@ ROWS = ("[n]", "[B,n]")
 
 
 def places(positions: Tensor, n: int) -> Tensor:
-    """Positions as one row of n for the whole call. Raises NotOffered for others than whole numbers from 0 on."""
+    """Return positions as one row of n for the whole call. Raises NotOffered for others than integers from 0 on."""
     rows = positions.reshape(-1, positions.shape[-1])
     if not bool((rows == rows[:1]).all()):
         raise NotOffered("positions: one row is taken for all")
@@ -123,7 +123,7 @@ def places(positions: Tensor, n: int) -> Tensor:
 
 
 def spread(x: Tensor, layout: str) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
-    """Features ``[..., n, d]`` in another layout, and the way back."""
+    """Convert features ``[..., n, d]`` to another layout; return them and the inverse."""
     flat = x.reshape(-1, *x.shape[-2:])
     if layout == "[B,n,d]":
         return flat, lambda y: y.reshape(x.shape)

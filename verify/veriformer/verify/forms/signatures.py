@@ -57,9 +57,9 @@ _HARMLESS = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 def roles(parameters: Parameters, needed: Names, optional: Names | None = None) -> dict[str, str] | None:
-    """By role the name of its parameter; None where a needed role has no parameter.
+    """Return the parameter's name by role; None where a needed role has no parameter.
 
-    Raises UnknownArgument where a parameter without a default has no role: what it is can only be found out.
+    Raises UnknownArgument for a parameter without a default or a role: only calls can find out what it is.
     """
     found: dict[str, str] = {}
     every = {**needed, **(optional or {})}
@@ -95,7 +95,7 @@ def by_words(parameters: Parameters, needed: Names) -> dict[str, tuple[str, ...]
 
 
 def first_input(parameters: Parameters, optional: Names | None = None) -> dict[str, str] | None:
-    """Roles where the first parameter is the input ``x``, whatever its name; None where there is no parameter."""
+    """Return roles where the first parameter is the input ``x``, whatever its name; None without parameters."""
     names = [name for name, p in parameters.items() if p.kind not in _HARMLESS]
     return roles(parameters, {"x": (names[0],)}, optional) if names else None
 

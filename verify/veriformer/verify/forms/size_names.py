@@ -146,14 +146,14 @@ def owner_of(name: str, beside: Collection[str]) -> str:
 
 @functools.cache
 def _size(name: str) -> str:
-    """By the whole name, which is the surer, else by its words, else by the name that it is without whose it is."""
+    """Return the size that a name stands for: by the whole name, else its words, else the name without its owner."""
     known = SIZES.get(name, SIZES.get(name.lower(), "")) or _by_words(name)
     own = SIZES.get("_".join(word for word in words(name) if word not in _SIDES), "")
     return known or (own if own in _OF_SIDES else "")
 
 
 def _by_words(name: str) -> str:
-    """By words: some that measure, and the rest that say what is measured."""
+    """Return the size that a name's words stand for: words that measure, and words for what is measured."""
     every = words(name)
     if len(every) == 2 and every[0] in _INPUTS and every[1] in _OF_INPUTS:
         return "width"
@@ -175,7 +175,7 @@ _LIKELY = ("width", "inner", "heads", "head_dim", "kv_heads", "vocabulary", "len
 
 
 def open_names(sizes: Collection[str], beside: Collection[str]) -> tuple[str, ...]:
-    """Usual names of the sizes that no argument beside is known to be: first of these sizes, then of all others."""
+    """Return usual names of sizes that no argument beside stands for: these sizes first, then all others."""
     taken = {size_of(name, beside) for name in beside}
     asked = sorted(
         set(sizes) & _SIZES.keys(), key=lambda size: _LIKELY.index(size) if size in _LIKELY else len(_LIKELY)

@@ -38,9 +38,9 @@ class Stepping:
 
 
 def factory_of(build: Callable[..., Any], parameters: Parameters, fixed: Mapping[str, Any] | None = None) -> Any:
-    """``optimizer(params, **options)`` from a constructor, under its own signature.
+    """Return ``optimizer(params, **options)`` from a constructor, under its own signature.
 
-    fixed: options by which an instance was built. Raises Unfit where it demands what nobody can give.
+    fixed: options of a built instance. Raises Unfit where it requires an argument without a known value.
     """
     name = next((name for name in PARAMS if name in parameters), None)
     if name is None:
@@ -89,9 +89,9 @@ def steps(
     *,
     seeded: bool = True,
 ) -> str:
-    """Empty where two steps with such options are taken and move a parameter to finite numbers; else why not.
+    """Return why two steps with such options do not move a parameter to finite numbers; empty where they do.
 
-    seeded: whether PyTorch's generator is as before, whatever was drawn.
+    seeded: restore PyTorch's generator afterwards.
     """
     params = [torch.linspace(0.5, 1.5, _size(s), dtype=dtype).reshape(s).requires_grad_() for s in way.shapes]
     before = [p.detach().clone() for p in params]

@@ -67,7 +67,7 @@ def instance(candidate: Candidate) -> nn.Module:
 
 
 def sizes_for(width: int, inner: int) -> dict[str, Any]:
-    """Sizes by their names in constructors."""
+    """Return sizes by their names in constructors."""
     return {"width": width, "out": width, "inner": inner, "heads": 2, "length": 16, "layers": 2, "vocabulary": 13}
 
 

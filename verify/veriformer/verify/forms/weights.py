@@ -183,7 +183,7 @@ def _map(name: str, own: Mapping[str, Tensor], names: tuple[str, str, bool]) -> 
 
 
 def by_words(parts: Sequence[Linear], names: Mapping[str, frozenset[str]]) -> dict[str, Linear]:
-    """By role the linear map that has one of the role's words in its name, where exactly one has."""
+    """Return, by role, the linear map with one of the role's words in its name, where exactly one has."""
     found = {}
     for role, known in names.items():
         members = [part for part in parts if part.words & known]
@@ -193,10 +193,10 @@ def by_words(parts: Sequence[Linear], names: Mapping[str, frozenset[str]]) -> di
 
 
 def _linear_by_behaviour(part: nn.Module) -> tuple[str, str, bool] | None:
-    """Names of the weight and the bias of a module that has these alone, and whether it is held as ``[n_out, n_in]``.
+    """Return the names of weight and bias of a module with these alone, and whether it is held as ``[n_out, n_in]``.
 
-    It is a linear map where it makes of unit vectors the rows of its weight, or the columns, with the bias added: which
-    no rounding touches. None where it does something else.
+    It is a linear map if it maps unit vectors to the rows of its weight, or its columns, plus the bias: which no
+    rounding touches. None where it computes something else.
     """
     if part not in _SEEN:
         _SEEN[part] = _as_a_linear_map(part)

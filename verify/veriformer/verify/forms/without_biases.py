@@ -17,7 +17,7 @@ TOLD = "it has no biases: an input that is always 1 carries those that are asked
 
 
 def widened(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """``x``, ``w1`` and ``w2``, each one wider, so that the network without biases gives what that with them gives.
+    """Return ``x``, ``w1`` and ``w2``, each one wider, which without biases compute the network with biases.
 
     Raises NotOffered where the constants would not leave the numbers as they are.
     """

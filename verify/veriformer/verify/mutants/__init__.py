@@ -38,7 +38,7 @@ _FAMILIES: Mapping[str, Mapping[str, Mutant | Variant | Sabotage]] = {
 
 
 def build(family: str, identifier: str) -> object:
-    """The implementation of that name. Raises LookupError, with a list of what exists, for one that does not."""
+    """Build the implementation of that name. Raises LookupError, which lists those that exist."""
     if family == "generic":
         from veriformer.verify.mutants.generic import named  # reads the source of the whole implementation
 

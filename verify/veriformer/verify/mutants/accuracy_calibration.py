@@ -35,7 +35,7 @@ Found = dict[str, list[accuracy.Summary]]
 
 
 def targets(operation: str) -> list[str]:
-    """Every implementation of an operation that is known to be right."""
+    """Return every implementation of an operation that is known to be right."""
     return [*SHIPPED, *(f"variant:{v.identifier}" for v in VARIANTS if operation in v.operations)]
 
 

@@ -95,17 +95,17 @@ def gradient_of(place: int, change: Callable[[Tensor], Tensor]) -> Fault:
 
 
 def without(name: str) -> Fault:
-    """An option that is taken and ignored."""
+    """Ignore an option that is given."""
     return given(lambda *args, **options: (args, {k: v for k, v in options.items() if k != name}))
 
 
 def instead_of(name: str, value: Any) -> Fault:
-    """An option that always has this value."""
+    """Fix an option to this value."""
     return given(lambda *args, **options: (args, {**options, name: value}))
 
 
 def by_name(change: Callable[..., dict[str, Any]]) -> Fault:
-    """Attention on changed arguments: ``change`` gets all of them by name, and returns those that are others."""
+    """Change attention's arguments: ``change`` gets all of them by name, and returns the changed ones."""
 
     def fault(op: Operation) -> Operation:
         def broken(q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Any:
@@ -132,7 +132,7 @@ class Replaced:
 
 
 def replaced_by(kernel: RawOp) -> Fault:
-    """Another computation, behind the contract's argument checks, which takes what ``with_validation`` gives it."""
+    """Replace the computation, behind the contract's argument checks, as ``with_validation`` takes it."""
     return Replaced(kernel)
 
 
@@ -142,15 +142,15 @@ def edited(operation: str, *edits: Edit, **settings: Any) -> Fault:
 
 
 def faulty(name: str, fault: Fault) -> Operation:
-    """Our operation of that name with a fault, which refuses what the contract says and knows every option's value."""
+    """Return our operation of that name with a fault, its argument checks and defaults as the contract's."""
     right = getattr(reference, name)
     return fault(right) if isinstance(fault, Replaced) else with_checks(name, right, fault(right))
 
 
 def both(one: Fault, two: Fault) -> Fault | None:
-    """Two faults together; None for two computations of which each would take the other's place.
+    """Combine two faults; None for two computations that would replace each other.
 
-    Of computations by formulas, the edits of both; else one around the other.
+    Faults by edits of formulas combine their edits; others are nested.
     """
     if not isinstance(two, Replaced):
         return lambda op: two(one(op))

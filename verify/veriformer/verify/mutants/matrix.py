@@ -196,7 +196,7 @@ class KillMatrix:
         }
 
     def _generic(self) -> dict[str, Any]:
-        """Counts by operator, and the survivors with the reasons that were found for them."""
+        """Return counts by operator, and the survivors with their reasons."""
         living = {mutant.identifier for mutant in self.generic_survivors}
         kinds = sorted({mutant.site.operator for mutant in self.generic})
         outcome = [(mutant.site.operator, mutant.identifier in living) for mutant in self.generic]

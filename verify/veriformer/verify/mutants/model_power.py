@@ -87,7 +87,7 @@ class _FirstRow(Planted):
 
 class _Cached(Planted):
     def added(self, x: Tensor, scene: Scene) -> Tensor:
-        """All of it, in one channel: a norm would undo what grows them all."""
+        """Return x in one channel only, behind a cache: a norm would undo a factor common to all channels."""
         kept = torch.zeros_like(x)
         if scene.see.shape[-1] > scene.see.shape[-2]:
             kept[..., 0] = x[..., 0]

@@ -55,7 +55,7 @@ class Members:
         self.seed, self.shrink = payload["seed"], payload["shrink"]
 
     def run(self, item: str, extra: Any) -> list[dict[str, Any]]:
-        """Its cells."""
+        """Return the cells of a mutant."""
         return [asdict(cell) for cell in run_member(item, self.seed, shrink=self.shrink)]
 
 

@@ -90,12 +90,12 @@ class Sabotage:
     exempt: Mapping[str, str]
 
     def build(self) -> object:
-        """The adapter."""
+        """Return the adapter."""
         return self.make()
 
 
 @cache
 def known_bugs() -> tuple[Mapping[str, Any], ...]:
-    """The public bugs that concern these operations, each with the operations that repeat it or why none can."""
+    """Return the public bugs of these operations, each with the mutants that repeat it or the reason why none can."""
     text = resources.files("veriformer.verify.mutants").joinpath("known_bugs.json").read_text(encoding="utf-8")
     return tuple(json.loads(text))

@@ -56,7 +56,7 @@ _OPERATIONS = tuple(name for name in vars(_RIGHT) if name in POSITIONAL)
 
 
 def _models(exchange: _Exchange | None) -> dict[str, Callable[[], nn.Module]]:
-    """A factory of every kind. exchange: from the right logits and what they are made of; None gives back the ids."""
+    """Return a factory of every kind. exchange: maps logits and their sources to other logits; None returns the ids."""
     kinds: dict[str, tuple[type[Model], Shape]] = {
         "causal_lm": (Decoder, Shape()),
         "masked_lm": (Decoder, Shape(causal=False)),
@@ -110,7 +110,7 @@ def _filled(fill: Fill) -> Fault:
 
 
 def _spoiled(right: Any, fill: Fill) -> Any:
-    """Results that are no tensors: lists of them, floats, texts, optimizers and caches."""
+    """Fill results that are no tensors: lists of them, floats, texts, optimizers and caches."""
     if isinstance(right, list | tuple):
         return type(right)(_spoiled(x, fill) for x in right)
     if isinstance(right, float):

@@ -72,7 +72,7 @@ def show(matrix: KillMatrix, out: Console) -> None:
 
 
 def sentence(matrix: KillMatrix) -> str:
-    """The matrix in one sentence."""
+    """Return the matrix in one sentence."""
     summary = matrix.to_dict()["summary"]
     killers = [killer for mutant in matrix.mutants if (killer := matrix.first_killer(mutant)) is not None]
     examples = sorted(killer.examples for killer in killers)

@@ -35,7 +35,7 @@ def _match(candidate: Candidate) -> Match | None:
 
 
 def _inputs(candidate: Candidate) -> list[str]:
-    """The tensors it asks for: a gate and a value, or both side by side along the last axis."""
+    """Return the names of the tensors required: a gate and a value, or both concatenated along the last axis."""
     names = [name for name in candidate.parameters if default_of(candidate.parameters, name) is _EMPTY]
     asked = [name for name in names if candidate.parameters[name].kind not in _MANY]
     options = [name for name in asked if _OPTION.match(name)]

@@ -22,7 +22,7 @@ _AXIS = {"axis": ("axis", "axes", "dim", "norm_axis")}
 
 
 def _with_shape(given: dict[str, Any], readings: Readings) -> dict[str, Any]:
-    """With the sizes, or the number, of the axes that are normalised: the last axis alone."""
+    """Add the normalised axes as sizes and as a number: the last axis alone."""
     return {**given, "normalized_shape": tuple(given["x"].shape[-1:]), "axis": -1}
 
 

@@ -76,7 +76,7 @@ def _in_turn(result: Any, readings: Readings) -> Any:
 
 
 def _two_axes(x: torch.Tensor) -> torch.Tensor:
-    """Without the axes of length one, the first of them first, as long as there are more than two axes."""
+    """Squeeze axes of length one, from the first on, while there are more than two axes."""
     while x.ndim > 2 and 1 in x.shape:
         x = x.squeeze(list(x.shape).index(1))
     return x

@@ -288,7 +288,7 @@ def _flat(
 
 
 def _unmasked(call: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Where their mask has no default, one that hides nothing stands for none."""
+    """Wrap a call whose mask has no default: None becomes a mask of ones."""
 
     def with_mask(q: Tensor, k: Tensor, v: Tensor, *, mask: Tensor | None = None, **given: Any) -> Tensor:
         everything = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool, device=q.device)

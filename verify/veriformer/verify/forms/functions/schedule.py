@@ -192,7 +192,7 @@ def _meanings(candidate: Candidate, operation: str) -> list[dict[str, str]]:
 
 
 def _told(candidate: Candidate, roles: Mapping[str, str]) -> str:
-    """Roles in words, of those that no usual name tells: ``floor as lowest``."""
+    """Return in words the roles of parameters with unusual names: ``lowest as floor``."""
     usual = _parts(candidate)[1]
     return ", ".join(f"{name} as {role}" for role, name in roles.items() if usual.get(role) != name) or "usual"
 

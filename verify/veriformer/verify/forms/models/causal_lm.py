@@ -182,8 +182,9 @@ def _padded(vocabulary: int) -> list[int]:
 
 
 def _masks_as_they_hide(model: nn.Module, how: Calling, masks: Masks) -> Masks:
-    """The first way to give the masks by which no token looks ahead and all before are seen, else the first that is
-    answered."""
+    """Return the first way to pass the masks that is causal and hides no earlier token, else the first that is
+    answered.
+    """
     answered = []
     for way in masks.ways():
         tried = wrapped(model, dataclasses.replace(how, masks=way), vocabulary_of(how))

@@ -98,7 +98,7 @@ def _is_network(maps: Sequence[Linear]) -> bool:
 
 
 def _parts(module: nn.Module, network_first: bool) -> Parts:
-    """Roles of all parameters. Raises Unfit where there are others than a block of the contract has."""
+    """Assign roles to all parameters. Raises Unfit for parameters that the contract's block has not."""
     maps, rest = linears_and_rest(module)
     if len(maps) < 4:
         raise Unfit(f"it has {len(maps)} linear maps, and a block has those of attention and two of its network")

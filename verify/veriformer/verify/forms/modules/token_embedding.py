@@ -44,7 +44,7 @@ def _sizes(vocabulary: int, width: int) -> dict[str, int]:
 
 
 def _power_of_four(width: int) -> int:
-    """So wide is a table made whose rows come out times √d: this root is a power of two, and undone without error."""
+    """Return the table's width, so that its rows times √d scale by a power of two, which division undoes exactly."""
     found = 1
     while found < width:
         found *= 4

@@ -77,7 +77,7 @@ class Stepper:
             p.grad = None
 
     def state_dict(self) -> dict[str, Any]:
-        """Copies of the averages of every parameter, and the options."""
+        """Return copies of every parameter's averages, and the options."""
         return copy.deepcopy({"states": self.states, "options": self.options})
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

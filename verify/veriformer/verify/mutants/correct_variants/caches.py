@@ -18,7 +18,7 @@ from veriformer.verify.targets.argument_validation import AttentionOptions, RawO
 
 
 def _largest_entry(x: Tensor) -> Tensor:
-    """The largest entry is kept, not the step: code / 127 · absmax."""
+    """Compute code / 127 · absmax: the cache keeps the largest entry, not the step."""
     absmax = x.abs().amax(-1, keepdim=True)
     codes = (widen(x) / widen(torch.where(absmax == 0, 1, absmax)) * 127).round()
     return (codes / 127 * widen(absmax)).to(x.dtype)
@@ -80,7 +80,7 @@ _ATTEND = kernel("attention")
 
 
 def _whole_matrix(q: Tensor, k: Tensor, v: Tensor, o: AttentionOptions) -> Any:
-    """PyTorch's attention under a bool mask."""
+    """Call PyTorch's attention under a bool mask."""
     see = torch.as_tensor(causal_mask(q.shape[2], k.shape[2], window=o.window))
     gqa = q.shape[1] != k.shape[1]
     if o.softcap is not None:
@@ -89,7 +89,7 @@ def _whole_matrix(q: Tensor, k: Tensor, v: Tensor, o: AttentionOptions) -> Any:
 
 
 def _query_by_query(q: Tensor, k: Tensor, v: Tensor, o: AttentionOptions) -> Tensor:
-    """Each query over the keys up to it, as if the others were not there."""
+    """Attend with each query alone over the keys up to it."""
     n, m = q.shape[2], k.shape[2]
     rows = []
     for i in range(n):

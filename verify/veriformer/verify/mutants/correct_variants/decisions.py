@@ -27,7 +27,7 @@ def _added(target: Tensor, num_classes: int, alpha: float) -> Tensor:
 
 
 def _centred(z: Tensor, T: float) -> Tensor:
-    """(z − max) / T in float64, where no T in reach vanishes."""
+    """Compute (z − max) / T in float64, where no T in reach vanishes."""
     x = z.double()
     return (x - maximum(x)) / T
 
@@ -42,14 +42,14 @@ def _through_exp2(logits: Tensor, temperature: float) -> Tensor:
 
 
 def _divided_first(logits: Tensor, temperature: float) -> Tensor:
-    """softmax(z / T) as it is usually written, for temperatures at which nothing overflows."""
+    """Compute softmax(z / T) as usually written, at temperatures at which nothing overflows."""
     if not 2.0**-10 <= temperature <= 2.0**20:
         return _through_log_softmax(logits, temperature)
     return torch.softmax(widen(logits) / temperature, -1).to(logits.dtype)
 
 
 def _by_histogram(probs: Tensor, target: Tensor, *, num_bins: int) -> Tensor:
-    """Sums of hits and of confidences, each in a histogram of its own."""
+    """Sum hits and confidences in separate histograms."""
     confidence = probs.amax(-1)
     edges = (torch.arange(1, num_bins, dtype=torch.float64) / num_bins).to(probs.dtype)
     place = torch.searchsorted(edges, confidence.flatten())
@@ -59,7 +59,7 @@ def _by_histogram(probs: Tensor, target: Tensor, *, num_bins: int) -> Tensor:
 
 
 def _by_edges(probs: Tensor, target: Tensor, *, num_bins: int) -> Tensor:
-    """A mask for every bin from its two edges, as torchmetrics and others write it."""
+    """Mask every bin by its two edges, as torchmetrics and others do."""
     confidence = probs.amax(-1).flatten()
     surplus = widen((probs.argmax(-1) == target).flatten().to(probs.dtype)) - widen(confidence)
     edges = (torch.arange(num_bins + 1, dtype=torch.float64) / num_bins).to(probs.dtype)

@@ -34,7 +34,7 @@ def _by_ranks(logits: Tensor, k: int) -> Tensor:
 
 
 def _by_counting(logits: Tensor, k: int) -> Tensor:
-    """A score is kept if fewer than k are higher, or as high and earlier."""
+    """Keep a score if fewer than k are higher, or equal and earlier."""
     i = torch.arange(logits.shape[-1])
     a, b = logits[..., None, :], logits[..., :, None]
     ahead = (a > b) | ((a == b) & (i < i[:, None]))
@@ -42,7 +42,7 @@ def _by_counting(logits: Tensor, k: int) -> Tensor:
 
 
 def _nucleus(logits: Tensor, p: float, kept: Callable[[Tensor, float], Tensor]) -> Tensor:
-    """Scores in falling order, their probabilities, and ``kept`` to choose among them."""
+    """Select among scores in falling order by ``kept``, which gets their probabilities."""
     falling, order = torch.sort(logits.detach(), dim=-1, descending=True, stable=True)
     chosen = kept(torch.softmax(widen(falling), -1), p)
     return logits.masked_fill(~torch.zeros_like(chosen).scatter(-1, order, chosen), -math.inf)
@@ -63,7 +63,7 @@ def _by_size(q: Tensor, p: float) -> Tensor:
 
 
 def _by_value(logits: Tensor, p: float) -> Tensor:
-    """A cut at the value of the last score of the nucleus; equal scores from the left, as many as there is room for."""
+    """Cut at the value of the nucleus' last score; of equal scores keep the first, as many as there is room for."""
     falling = torch.sort(widen(logits), -1, descending=True).values
     n = _by_size(torch.softmax(falling, -1), p).sum(-1, keepdim=True)
     cut = falling.gather(-1, n - 1)
@@ -73,7 +73,7 @@ def _by_value(logits: Tensor, p: float) -> Tensor:
 
 
 def _by_maximum(logits: Tensor) -> Tensor:
-    """The first place where the maximum stands."""
+    """Return the first index of the maximum."""
     i = torch.arange(logits.shape[-1])
     return torch.where(logits == logits.amax(-1, keepdim=True), i, logits.shape[-1]).amin(-1)
 
@@ -81,7 +81,7 @@ def _by_maximum(logits: Tensor) -> Tensor:
 def _batched(
     step: Step, start: Tensor, *, beam_width: int, max_length: int, eos: int, length_penalty: float
 ) -> tuple[Tensor, Tensor]:
-    """Finished texts stay in the batch and are asked for again; the score is a tensor in the dtype of the step."""
+    """Search with finished texts kept in the batch, and scores as a tensor in the dtype of the step."""
     live, done = start[None], torch.zeros(1, dtype=torch.bool)
     total = torch.zeros(1, dtype=step(start[None]).dtype)
     finished: list[tuple[Tensor, Tensor]] = []
@@ -101,7 +101,7 @@ def _batched(
 
 
 def _heap_encode(text: str, merges: Sequence[Pair]) -> list[bytes]:
-    """A heap of mergeable places by rank and place, over a linked list."""
+    """Merge from a heap of places by rank and place, over a linked list."""
     ranks: dict[Pair, int] = {}
     for rank, pair in enumerate(merges):
         ranks.setdefault(pair, rank)
@@ -127,7 +127,7 @@ def _heap_encode(text: str, merges: Sequence[Pair]) -> list[bytes]:
 
 
 def _last_of_ties(texts: Sequence[str], num_merges: int) -> list[Pair]:
-    """Of equally frequent pairs the largest is learned; pairs that occur once are left alone."""
+    """Learn the largest of equally frequent pairs; pairs that occur once are not merged."""
     words, merges = [_bytes_of(text) for text in texts], list[Pair]()
     for _ in range(num_merges):
         pairs = [pair for word in words for pair in pairwise(word)]
@@ -140,7 +140,7 @@ def _last_of_ties(texts: Sequence[str], num_merges: int) -> list[Pair]:
 
 
 def _not_strict(text: str, log_probs: Mapping[str, float]) -> list[str]:
-    """Of equally good cuts the one with the shortest last piece, the other way a comparison can be written."""
+    """Choose, of equally good cuts, the one with the shortest last piece: the comparison written with ≥."""
     best: list[tuple[float, list[str]]] = [(0.0, [])]
     for end in range(1, len(text) + 1):
         here = (-math.inf, list[str]())
@@ -165,7 +165,7 @@ def _from_the_right(text: str, log_probs: Mapping[str, float]) -> list[str]:
 
 
 def _shortest_path(text: str, log_probs: Mapping[str, float]) -> list[str]:
-    """Dijkstra's algorithm over the places between characters."""
+    """Apply Dijkstra's algorithm to the places between characters."""
     order = count()
     heap: list[tuple[float, int, int, tuple[str, ...]]] = [(0.0, next(order), 0, ())]
     seen: set[int] = set()

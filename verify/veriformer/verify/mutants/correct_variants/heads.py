@@ -59,7 +59,7 @@ def _softmax(s: Tensor, see: Tensor) -> Tensor:
 
 @_from_weights
 def _head_by_head(X: Tensor, C: Tensor, see: Tensor, weights: Sequence[Tensor], H: int, groups: int) -> Tensor:
-    """Σ_h head_h W_o^h, with each head's weights cut out."""
+    """Compute Σ_h head_h W_o^h, each head's weights sliced."""
     out = torch.zeros(*X.shape[:2], weights[3].shape[1], dtype=X.dtype)
     cut = [w.chunk(n, d) for w, n, d in zip(weights, (H, groups, groups, H), (1, 1, 1, 0), strict=True)]
     for h in range(H):
@@ -71,7 +71,7 @@ def _head_by_head(X: Tensor, C: Tensor, see: Tensor, weights: Sequence[Tensor], 
 
 @_from_weights
 def _bilinear(X: Tensor, C: Tensor, see: Tensor, weights: Sequence[Tensor], H: int, groups: int) -> Tensor:
-    """Scores are X (W_q W_kᵀ) Cᵀ, values go through W_v W_o: no keys and no values are formed."""
+    """Compute scores X (W_q W_kᵀ) Cᵀ and values through W_v W_o: neither keys nor values are formed."""
     w_q, w_k, w_v, w_o = weights
     d_k = w_q.shape[1] // H
     q, k, v = (w.reshape(w.shape[0], n, w.shape[1] // n) for w, n in ((w_q, H), (w_k, groups), (w_v, groups)))
@@ -89,7 +89,7 @@ def _features(x: Tensor) -> Tensor:
 
 
 def _sums(q: Tensor, k: Tensor, v: Tensor, *, feature_map: str, is_causal: bool) -> Tensor:
-    """S and z for every prefix, by cumulative sums over the keys."""
+    """Compute S and z for every prefix, by cumulative sums over the keys."""
     phi_q, phi_k, wide = _features(widen(q)), _features(widen(k)), widen(v)
     n_q, n_k = q.shape[2], k.shape[2]
     if n_k == 0:
@@ -119,7 +119,7 @@ def _recurrent(q: Tensor, k: Tensor, v: Tensor, *, feature_map: str, is_causal: 
 
 @_from_weights
 def _library(X: Tensor, C: Tensor, see: Tensor, weights: Sequence[Tensor], H: int, groups: int) -> Tensor:
-    """PyTorch's attention, with rows that see nothing set to zero."""
+    """Call PyTorch's attention; rows of queries without a visible key become zero."""
     w_q, w_k, w_v, w_o = weights
     empty = ~see[:, None].any(-1, keepdim=True)
     products = (X @ w_q, H), (C @ w_k, groups), (C @ w_v, groups)

@@ -30,14 +30,14 @@ def _library_rms_norm(x: Tensor, weight: Tensor | None, eps: float) -> Tensor:
 
 
 def _by_length(x: Tensor, weight: Tensor | None, eps: float) -> Tensor:
-    """√d x / √(Σ x² + d ε)."""
+    """Compute √d x / √(Σ x² + d ε)."""
     wide, d = widen(x), x.shape[-1]
     y = wide * math.sqrt(d) / (wide.square().sum(-1, keepdim=True) + d * eps).sqrt()
     return (y if weight is None else y * widen(weight)).to(x.dtype)
 
 
 def _clipped_by_norm_of_norms(grads: list[Tensor], c: float) -> tuple[list[Tensor], Tensor]:
-    """Each gradient's norm first, then the norm r s of those, with a power of two s against overflow."""
+    """Compute each gradient's norm, then the norm r s of these, with a power of two s against overflow."""
     dtype = torch.float64 if any(g.dtype == torch.float64 for g in grads) else torch.float32
     wide = [g.to(dtype) for g in grads if g.numel()]
     if not wide:

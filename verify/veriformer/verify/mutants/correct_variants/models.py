@@ -84,17 +84,17 @@ class _NarrowKeys(Decoder):
 
 
 def decoder(kind: Callable[[Shape], Model] = Decoder, **sizes: Any) -> Callable[[], Model]:
-    """A factory of a decoder."""
+    """Return a factory of a decoder."""
     return lambda: kind(Shape(**sizes))
 
 
 def encoder(kind: Callable[[Shape], Model] = Decoder, **sizes: Any) -> Callable[[], Model]:
-    """A factory of an encoder."""
+    """Return a factory of an encoder."""
     return lambda: kind(Shape(causal=False, **sizes))
 
 
 def both(kind: Callable[[Shape], Model] = EncoderDecoder, **sizes: Any) -> Callable[[], Model]:
-    """A factory of an encoder and a decoder."""
+    """Return a factory of an encoder-decoder."""
     return lambda: kind(Shape(cross=True, **sizes))
 
 

@@ -36,7 +36,7 @@ def _gelu_by_erfc(x: Tensor, approximate: str) -> Tensor:
 
 
 def _gelu_by_sigmoid(x: Tensor, approximate: str) -> Tensor:
-    """x Φ(x), or x σ(2 u), since (1 + tanh u) / 2 = σ(2 u)."""
+    """Compute x Φ(x), or x σ(2 u), since (1 + tanh u) / 2 = σ(2 u)."""
     wide = widen(x)
     if approximate == "none":
         y: Tensor = wide * torch.special.ndtr(wide)
@@ -46,7 +46,7 @@ def _gelu_by_sigmoid(x: Tensor, approximate: str) -> Tensor:
 
 
 def _gelu_in_dtype(x: Tensor, approximate: str) -> Tensor:
-    """Every operation rounded to the dtype, as eager code does it."""
+    """Round every operation to the dtype, as eager code does."""
     if approximate == "tanh":
         return _gelu_by_sigmoid(x, approximate)
     return 0.5 * x * (1 + torch.erf(x * math.sqrt(0.5)))
@@ -160,7 +160,7 @@ _BY_RANK = (
 
 
 def _token_by_token(x: Tensor, router: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor, top_k: int) -> Tensor:
-    """Each token calls its experts one after another."""
+    """Apply each token's experts one after another."""
     rows, router, w1, b1, w2, b2 = (widen(t) for t in (x.reshape(-1, x.shape[-1]), router, w1, b1, w2, b2))
     answers = []
     for row in rows:
@@ -176,7 +176,7 @@ def _token_by_token(x: Tensor, router: Tensor, w1: Tensor, b1: Tensor, w2: Tenso
 
 
 def _bernoulli(x: Tensor, p: float, training: bool, generator: Generator) -> Tensor:
-    """A mask of numbers, drawn by Bernoulli and scaled at once."""
+    """Draw a mask of numbers by ``bernoulli_`` and scale it at once."""
     if not training or p == 0:
         return x
     mask = torch.empty(x.shape, dtype=widen(x).dtype).bernoulli_(1 - p, generator=generator)
@@ -184,7 +184,7 @@ def _bernoulli(x: Tensor, p: float, training: bool, generator: Generator) -> Ten
 
 
 def _by_indices(x: Tensor, p: float, training: bool, generator: Generator) -> Tensor:
-    """Survivors found one by one and put into zeros."""
+    """Scatter the kept entries, found by index, into zeros."""
     if not training or p == 0:
         return x
     keep = torch.rand(x.numel(), dtype=torch.float64, generator=generator).ge(p).nonzero().flatten()
@@ -193,7 +193,7 @@ def _by_indices(x: Tensor, p: float, training: bool, generator: Generator) -> Te
 
 
 def _from_uniform(n_in: int, n_out: int, generator: Generator) -> Tensor:
-    """Box and Muller's normal numbers."""
+    """Draw normal numbers by Box and Muller's method."""
     u = 1 - torch.rand(2, n_in, n_out, dtype=torch.float64, generator=generator)
     z = (-2 * u[0].log()).sqrt() * (2 * math.pi * u[1]).cos()
     return (z * math.sqrt(2 / max(1, n_in + n_out))).to(torch.get_default_dtype())
@@ -220,7 +220,7 @@ def _by_columns(h: Tensor, weight: Tensor) -> Tensor:
 
 
 def _in_chunks(h: Tensor, weight: Tensor) -> Tensor:
-    """A part of the vocabulary at a time: few, since each rounds what it adds to the gradient of h."""
+    """Multiply by a part of the vocabulary at a time: few parts, since each rounds its share of the gradient of h."""
     size = max(2, weight.shape[0] // 3)
     return torch.cat([widen(h) @ part.mT for part in torch.split(widen(weight), size)], -1).to(h.dtype)
 

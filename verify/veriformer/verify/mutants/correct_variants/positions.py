@@ -21,14 +21,14 @@ Scaling = tuple[str, float] | None
 
 
 def _frequencies(d: int, base: float, scaling: Scaling) -> Tensor:
-    """base^(−2i/d) for every pair, scaled, by the logarithm, in fp64."""
+    """Return base^(−2i/d) for every pair, scaled, by the logarithm, in fp64."""
     kind, s = scaling or ("linear", 1.0)
     grown = math.log(base) + (d / max(d - 2, 1) * math.log(s) if kind == "ntk" else 0.0)
     return (-_exponents(d) * grown).exp() / (s if kind == "linear" else 1.0)
 
 
 def _exponents(d: int) -> Tensor:
-    """2i / d for every pair."""
+    """Return 2i / d for every pair."""
     return torch.arange(0, d, 2, dtype=torch.float64) / max(d, 1)
 
 
@@ -59,7 +59,7 @@ def _rotate_half(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 
 def _by_matrix(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Each pair times its matrix."""
+    """Multiply each pair by its rotation matrix."""
     rows = torch.stack((torch.stack((cos, -sin), -1), torch.stack((sin, cos), -1)), -2)  # [..., d/2, 2, 2]
     return torch.matmul(rows, x.reshape(*x.shape[:-1], -1, 2, 1)).flatten(-3)
 
@@ -71,7 +71,7 @@ def _halves_by_matrix(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 
 def _scaled_positions(x: Tensor, positions: Tensor, base: float, pairing: str, scaling: Scaling) -> Any:
-    """Linear scaling of positions, not of frequencies."""
+    """Scale positions linearly, in place of frequencies."""
     if scaling is not None and scaling[0] == "linear":
         positions, scaling = positions.double() / scaling[1], None
     return kernel("rope")(x, positions, base, pairing, scaling)
@@ -103,7 +103,7 @@ def _one_by_one(num_positions: int, d_model: int, base: float) -> Tensor:
 
 
 def _single_sinusoids(num_positions: int, d_model: int, base: float) -> Tensor:
-    """By the logarithm, as is the custom: in fp32, and in fp64 for fp64."""
+    """Compute frequencies by the logarithm, as usual: in fp32, and in fp64 for fp64."""
     default = torch.get_default_dtype()
     wide = torch.float64 if default is torch.float64 else torch.float32
     steps = (torch.arange(0, d_model, 2, dtype=wide) * (-math.log(base) / max(d_model, 1))).exp()
@@ -114,7 +114,7 @@ def _single_sinusoids(num_positions: int, d_model: int, base: float) -> Tensor:
 
 
 def _turned_unit(num_positions: int, d_model: int, base: float) -> Tensor:
-    """Parts of unit complex numbers."""
+    """Compute sines and cosines as parts of unit complex numbers."""
     theta = base ** -_exponents(d_model)
     angles = torch.arange(num_positions, dtype=torch.float64)[:, None] * theta
     z = torch.polar(torch.ones_like(angles), angles)
@@ -125,7 +125,7 @@ def _turned_unit(num_positions: int, d_model: int, base: float) -> Tensor:
 
 
 def _published_slopes(heads: int) -> Tensor:
-    """As the paper's authors published them, by ratios."""
+    """Return slopes as published by the paper's authors, by ratios."""
 
     def powers(n: int) -> list[float]:
         start = 2.0 ** -(2.0 ** -(math.log2(n) - 3))

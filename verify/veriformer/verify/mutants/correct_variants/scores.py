@@ -31,14 +31,14 @@ def _through_exp2(z: Tensor, dim: int) -> Tensor:
 
 
 def _scaled_before(z: Tensor, dim: int) -> Tensor:
-    """Scores and maximum times log₂e before one is taken from the other, as kernels do that fuse, and here unfused."""
+    """Compute 2^(z log₂e − max log₂e), products rounded first: fused kernels' formula, here unfused."""
     x = widen(z)
     e = torch.exp2(x * _LOG2E - maximum(x, dim) * _LOG2E)
     return (e / e.sum(dim, keepdim=True)).to(z.dtype)
 
 
 def _in_dtype(z: Tensor, dim: int) -> Tensor:
-    """Every operation rounded to the dtype, as eager code does it."""
+    """Round every operation to the dtype, as eager code does."""
     e = torch.exp(z - maximum(z, dim))
     return e / e.sum(dim, keepdim=True)
 
@@ -64,7 +64,7 @@ def _running_logsumexp(z: Tensor, dim: int) -> Tensor:
 
 
 def _gathered(logits: Tensor, target: Tensor, ignore_index: int, alpha: float, reduction: str) -> Any:
-    """Hit and uniform part apart, without an explicit target distribution."""
+    """Compute the target's and the uniform part separately, without an explicit target distribution."""
     if target.is_floating_point():
         return _CROSS_ENTROPY(logits, target, ignore_index, alpha, reduction)
     counted = target != ignore_index
@@ -76,7 +76,7 @@ def _gathered(logits: Tensor, target: Tensor, ignore_index: int, alpha: float, r
 
 
 def _less_the_score(logits: Tensor, target: Tensor, ignore_index: int, alpha: float, reduction: str) -> Any:
-    """log Σ e^z − z_t, whose gradient is e^{z − log Σ e^z}."""
+    """Compute log Σ e^z − z_t, whose gradient is e^{z − log Σ e^z} less the target."""
     if target.is_floating_point():
         return _CROSS_ENTROPY(logits, target, ignore_index, alpha, reduction)
     counted = target != ignore_index
@@ -92,7 +92,7 @@ _CHUNK = 2
 
 
 def _in_chunks(logits: Tensor, target: Tensor, ignore_index: int, alpha: float, reduction: str) -> Any:
-    """A few tokens at a time, so that no more than their logits are live."""
+    """Compute the loss of a few tokens at a time, so that only their logits are live."""
     if target.is_floating_point() or not target.numel():
         return _CROSS_ENTROPY(logits, target, ignore_index, alpha, reduction)
     rows = torch.split(widen(logits).reshape(-1, logits.shape[-1]), _CHUNK), torch.split(target.reshape(-1), _CHUNK)

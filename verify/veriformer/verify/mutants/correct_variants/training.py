@@ -44,7 +44,7 @@ _SHRUNK_AFTERWARDS: Edit = (
 
 
 def _folded(p: Tensor, g: Tensor, state: dict[str, Any], *, decoupled: bool, lr: float, betas: Betas, eps: float, weight_decay: float) -> None:  # fmt: skip # noqa: E501
-    """The correction in the learning rate and in ε, decay after the step's numerator, squares first."""
+    """Step with the bias correction in the learning rate and ε; decay after the step's numerator, squares first."""
     t = state["t"] = state.get("t", 0) + 1
     if decoupled:
         p.mul_(1 - lr * weight_decay)
@@ -88,7 +88,7 @@ def _undamped(params: Sequence[Tensor], lr: float, *, beta: float) -> torch.opti
 
 
 def _fused(optimizer: Callable[..., Any]) -> Callable[..., Any]:
-    """PyTorch's fused kernels, for parameters that are contiguous: gradients are read as if they lay alike."""
+    """Return PyTorch's fused optimizer for contiguous parameters; it reads gradients as if contiguous too."""
 
     def make(params: Sequence[Tensor], lr: float, **options: Any) -> Any:
         made = optimizer(params, lr, fused=all(p.is_contiguous() for p in params), **options)
@@ -104,12 +104,12 @@ def _with_contiguous_gradients(optimizer: torch.optim.Optimizer, args: Any, opti
 
 
 def _exactly(step: int, *, max_lr: float, warmup_steps: int) -> float:
-    """In rational numbers, rounded once."""
+    """Compute in rational numbers, rounded once."""
     return float(Fraction(float(max_lr)) * (Fraction(int(step), int(warmup_steps)) if step < warmup_steps else 1))
 
 
 def _half_angle(step: int, *, max_lr: float, warmup_steps: int, total_steps: int) -> float:
-    """cos² of half the angle, from the warmup on."""
+    """Compute cos² of half the angle, from the warmup on."""
     if step >= total_steps:
         return 0.0
     if step < warmup_steps:
@@ -119,7 +119,7 @@ def _half_angle(step: int, *, max_lr: float, warmup_steps: int, total_steps: int
 
 
 def _from_its_peak(step: int, *, d_model: int, warmup_steps: int) -> float:
-    """The peak, times how far the warmup is, times the decay."""
+    """Compute the peak, times the share of the warmup, times the decay."""
     peak = 1 / math.sqrt(d_model * warmup_steps)
     return peak * min(step / warmup_steps, 1.0) * min(math.sqrt(warmup_steps / step), 1.0)
 
@@ -148,13 +148,13 @@ def _all_at_once(loss_fn: Any, params: Sequence[Tensor], micro_batches: Iterable
 
 
 def _backwards(loss_fn: Any, params: Sequence[Tensor], micro_batches: Iterable[Any]) -> Gradients:
-    """From the last micro-batch to the first."""
+    """Accumulate from the last micro-batch to the first."""
     found: Gradients = kernel("accumulate_gradients")(loss_fn, params, list(micro_batches)[::-1])
     return found
 
 
 def _weighted(loss_fn: Any, params: Sequence[Tensor], micro_batches: Iterable[Any]) -> Gradients:
-    """Each micro-batch's gradient times its share of the tokens over its own mean."""
+    """Sum each micro-batch's gradient times its share of the tokens, over its own mean."""
     batches = list(micro_batches)
     counts = [int(loss_fn(batch)[1]) for batch in batches]
     total = [torch.zeros_like(p).double() for p in params]
@@ -167,7 +167,7 @@ def _weighted(loss_fn: Any, params: Sequence[Tensor], micro_batches: Iterable[An
 
 
 def _through_grad(loss_fn: Any, params: Sequence[Tensor], micro_batches: Iterable[Any]) -> Gradients:
-    """With ``backward()``, on parameters whose own gradients are put aside and back; sums in fp32 at least."""
+    """Accumulate through ``backward()``, the parameters' own ``grad`` saved and restored; sums in fp32 at least."""
     aside, tokens = [p.grad for p in params], 0
     sums = [torch.zeros_like(widen(p.detach())) for p in params]
     for batch in micro_batches:

@@ -15,7 +15,7 @@ def _model_width(*, q: Tensor, scale: float | None, **_: Any) -> dict[str, Any]:
 
 
 def tiled_heads(*, q: Tensor, k: Tensor, v: Tensor, **_: Any) -> dict[str, Any]:
-    """Key heads one after the other, and again, in place of each beside its copies."""
+    """Repeat key heads as 0, 1, …, 0, 1, …, in place of 0, 0, …, 1, 1, …."""
     return {name: x.repeat(1, q.shape[1] // x.shape[1], 1, 1) for name, x in (("k", k), ("v", v))}
 
 

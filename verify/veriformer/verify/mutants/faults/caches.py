@@ -8,7 +8,7 @@ from veriformer.verify.mutants.faults.masks import TOP_LEFT, WINDOW_OF_LOCAL_ROW
 
 
 def _attending(*edits: Edit) -> dict[str, Fault]:
-    """Attention over a cache with these edits, and the cache that it takes."""
+    """Edit attention over a cache, and use the formula's cache with it."""
     return {"kv_cache": edited("kv_cache"), "cached_attention": edited("cached_attention", *edits)}
 
 

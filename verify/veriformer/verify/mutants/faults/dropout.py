@@ -6,9 +6,9 @@ from veriformer.verify.mutants.combinators import Fault, edited
 
 
 def _both(kept: str, rate: str = "1 - {rate}") -> dict[str, Fault]:
-    """The fault in the dropout of attention's weights and in dropout itself.
+    """Put the fault into dropout and into attention's dropout of weights.
 
-    kept: the values where the mask ``keep`` is true, else 0, of ``x``; rate: what they are divided by.
+    kept: the values where the mask ``keep`` is true, else 0, of ``x``; rate: the divisor.
     """
 
     def fault(operation: str, x: str, p: str) -> Fault:

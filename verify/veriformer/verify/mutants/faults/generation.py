@@ -10,7 +10,7 @@ _MERGE = "merged(pieces, min(known, key=lambda pair: ranks[pair]))"
 
 
 def _stopping(when: str) -> dict[str, Fault]:
-    """Beam search that ends after a round although live texts are left, which then do not compete."""
+    """End beam search after a round although live texts are left, which then do not compete."""
     live = "        live = [h for h in kept if h.ids[-1] != eos]"
     return {"beam_search": edited("beam_search", (live, f"{live}\n        live = [] if finished and {when} else live"))}
 

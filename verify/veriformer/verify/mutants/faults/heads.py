@@ -10,12 +10,12 @@ from veriformer.verify.mutants.combinators import Fault, edited, given
 
 
 def _model_width(x: Tensor, w_q: Tensor, *weights: Tensor, **options: Any) -> Any:
-    """Scores over √(H d_k), not √d_k."""
+    """Divide scores by √(H d_k), not √d_k."""
     return (x, w_q / options["num_heads"] ** 0.5, *weights), options
 
 
 def _tiled(x: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, w_o: Tensor, **options: Any) -> Any:
-    """Key heads one after the other, and again, in place of each beside its copies."""
+    """Repeat key heads as 0, 1, …, 0, 1, …, in place of 0, 0, …, 1, 1, …."""
     H, G = options["num_heads"], options.get("num_kv_heads") or options["num_heads"]
     return (x, w_q, *(w.repeat(1, H // G) for w in (w_k, w_v)), w_o), {**options, "num_kv_heads": H}
 

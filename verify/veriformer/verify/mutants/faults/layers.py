@@ -25,7 +25,7 @@ _EPS_ON_DEVIATION = (("1 / xp.sqrt(", "1 / (xp.sqrt("), (" + eps)", ") + eps)"))
 
 
 def summed_over_all(g: Tensor) -> Tensor:
-    """The gradient of a bias, summed over its entries as well."""
+    """Sum the gradient of a bias over its entries as well."""
     return g.sum().expand(g.shape)
 
 
@@ -37,7 +37,7 @@ def _bias_averaged(op: Operation, x: Tensor, weight: Tensor | None, bias: Tensor
 
 
 def _one_plus_offset(x: Tensor, weight: Tensor | None, *, eps: float) -> Any:
-    """The gain as 1 + offset, with offset and sum held in the dtype of the weight."""
+    """Compute the gain as 1 + offset, with offset and sum rounded to the dtype of the weight."""
     return (x, None if weight is None else 1 + (weight - 1)), {"eps": eps}
 
 

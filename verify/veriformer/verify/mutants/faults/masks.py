@@ -11,17 +11,17 @@ WINDOW_OF_LOCAL_ROWS: Edit = ("j > last - window", "j > counting(n_q)[:, None] -
 
 
 def _both(edit: Edit) -> dict[str, Fault]:
-    """A rule of causality in the mask and in attention."""
+    """Edit the rule of causality in the mask and in attention."""
     return {name: edited(name, edit) for name in ("causal_mask", "attention")}
 
 
 def _seeing(mask: str) -> dict[str, Fault]:
-    """Attention whose pairs are those of causality and window, and of the mask [B or 1, H or 1, n_q or 1, n_k] thus."""
+    """Edit attention: combine visibility with this function of the mask [B or 1, H or 1, n_q or 1, n_k]."""
     return {"attention": edited("attention", ("else seen & mask", f"else seen & ({mask})"))}
 
 
 def _by_heads(mask: str) -> dict[str, Fault]:
-    """Attention that takes from a mask which all heads share another one, [B, H, n_q, n_k]."""
+    """Edit attention: replace a mask that all heads share by another, [B, H, n_q, n_k]."""
     changed = f"    B, H, n_q, n_k = *q.shape[:3], k.shape[-2]\n    if mask is not None and mask.shape[1] == 1:\n{mask}"
     return {"attention": edited("attention", ("    see = visible(", f"{changed}\n    see = visible("))}
 

@@ -38,7 +38,7 @@ def _biases_averaged(op: Operation, x: Tensor, *weights: Tensor, **options: Any)
 
 
 def _divided_twice(op: Operation, prediction: Tensor, target: Tensor) -> Tensor:
-    """The mean squared error, whose gradient is divided by the number of samples twice."""
+    """Compute the mean squared error, its gradient divided by the number of samples twice."""
     samples = max(1, prediction.numel() // prediction.shape[-1])
     loss: Tensor = op(with_gradient(prediction, lambda g: g / samples), target)
     return loss

@@ -22,7 +22,7 @@ OVER_ALL_POSITIONS = ("largest(counted.sum(), 1)", "largest(counted.size, 1)")
 
 
 def reduced(loss: Tensor, counted: Tensor, reduction: str) -> Tensor:
-    """Losses as they are, their sum, or their mean over those that count, 0 without any."""
+    """Return the losses, their sum, or their mean over counted targets, 0 without any."""
     if reduction == "none":
         return loss
     return loss.sum() / counted.sum().clamp(min=1) if reduction == "mean" else loss.sum()
@@ -65,7 +65,7 @@ def _inverted_ignore(
 def _word_zeroed(
     op: Operation, logits: Tensor, target: Tensor, *, ignore_index: int, label_smoothing: float, reduction: str
 ) -> Any:
-    """Targets spread α over V − 2 words: neither the right one nor the ignored one, wherever that is."""
+    """Smooth targets by α over V − 2 words: neither the right one nor the ignored one, wherever that is."""
     V, counted = logits.shape[-1], target != ignore_index
     if target.is_floating_point() or not label_smoothing or V <= 2:
         return op(logits, target, ignore_index=ignore_index, label_smoothing=label_smoothing, reduction=reduction)
@@ -81,7 +81,7 @@ _WINDOW = 3
 
 
 def _windows(logits: Tensor, *targets: Tensor) -> Iterator[tuple[Tensor, ...]]:
-    """Windows of the logits in fp32 or wider, and of each of the targets."""
+    """Yield windows of the logits in fp32 or wider, and of each of the targets."""
     rows = widen(logits).reshape(-1, logits.shape[-1])
     return zip(*(torch.split(x, _WINDOW) for x in (rows, *(y.reshape(-1) for y in targets))), strict=True)
 

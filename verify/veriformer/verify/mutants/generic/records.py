@@ -79,7 +79,7 @@ class GenericMutant:
 
 @cache
 def generic_mutants() -> tuple[GenericMutant, ...]:
-    """Of every function's edits the few that come first by the hash of their names, where an operation rests on it."""
+    """Return for every function the first few edits by the hash of their names, if an operation rests on it."""
     found: list[GenericMutant] = []
     for module in modules():
         if any(f".{folder}" in module for folder in _NOT_OURS_TO_JUDGE):
@@ -105,7 +105,7 @@ def named(identifier: str) -> GenericMutant:
 
 @cache
 def survivors() -> Mapping[str, str]:
-    """Survivors that were looked at, each with the reason: why the edit changes nothing, or what is missing."""
+    """Return the examined survivors, each with its reason: the edit changes nothing, or a check is missing."""
     text = resources.files(__package__).joinpath("survivors.json").read_text(encoding="utf-8")
     found: dict[str, str] = json.loads(text)
     return found
@@ -146,7 +146,7 @@ def _is_module(name: str) -> bool:
 
 @cache
 def _mentioned(module: str) -> Mapping[str, frozenset[_Name]]:
-    """By name at the top level of a module, what of the package the statement that makes it mentions."""
+    """Return for each top-level name of a module the package's names that its statement mentions."""
     made: dict[str, ast.stmt] = {}
     for statement in tree_of(module).body:
         made |= dict.fromkeys(_makes(statement), statement)
@@ -166,7 +166,7 @@ def _makes(statement: ast.stmt) -> Iterator[str]:
 
 
 def _meant(module: str, made: Mapping[str, ast.stmt], node: ast.AST) -> Iterator[_Name]:
-    """``name`` of this module or imported into it, or ``module.name``."""
+    """Yield ``name`` of this module or imported into it, or ``module.name``."""
     imported = _imported(module)
     if isinstance(node, ast.Name):
         if node.id in made:
@@ -190,7 +190,7 @@ def _distances(start: _Name) -> Mapping[_Name, int]:
 
 @cache
 def _entries() -> dict[str, Mapping[_Name, int]]:
-    """By operation, and by ``attention/backend``, what it rests on."""
+    """Return, by operation and by ``attention/backend``, the functions that it rests on."""
     objects = {name: inspect.unwrap(getattr(impl, name)) for name in POSITIONAL if name != "attention"}
     own = {name: (made.__module__, made.__name__) for name, made in objects.items()}
     own |= {
@@ -201,7 +201,7 @@ def _entries() -> dict[str, Mapping[_Name, int]]:
 
 @cache
 def modules() -> tuple[str, ...]:
-    """Every module that some operation rests on."""
+    """Return every module that some operation rests on."""
     return tuple(sorted({module for near in _entries().values() for module, _ in near}))
 
 
@@ -217,7 +217,7 @@ def resting_on(module: str, name: str, limit: int = 3) -> tuple[str, ...]:
 
 
 def implementation(package: Any, entries: tuple[str, ...]) -> SimpleNamespace:
-    """All operations of the package, since one may be used with another; attention from the backend that is named."""
+    """Return all operations of the package, since one may use another; attention from the named backend."""
     found = {name: getattr(package, name) for name in POSITIONAL}
     for operation, _, backend in (entry.partition("/") for entry in entries):
         if backend:

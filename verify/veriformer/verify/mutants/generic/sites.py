@@ -72,7 +72,7 @@ class Site:
 
 
 def sites(module: str, tree: ast.Module) -> Iterator[Site]:
-    """Every edit of a module, in the order of its source. An edit that stands there twice is listed once."""
+    """Yield every edit of a module, in source order; equal edits of a place once."""
     seen = set()
     for function, path, node in _expressions(tree):
         before = ast.unparse(node)
@@ -154,7 +154,7 @@ def _talks(node: ast.AST) -> bool:
 
 
 def edits(node: ast.expr) -> Iterator[_Edit]:
-    """Everything that the operators make of one node."""
+    """Yield every operator's edits of a node."""
     for kind, operator in _OPERATORS:
         if isinstance(node, kind):
             yield from operator(node)

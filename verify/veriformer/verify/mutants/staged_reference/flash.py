@@ -37,17 +37,17 @@ class Problem(NamedTuple):
 
 
 def dot(q: Tensor, k: Tensor, see: Tensor) -> Tensor:
-    """⟨q_i, k_j⟩ where i sees j, 0 elsewhere."""
+    """Compute ⟨q_i, k_j⟩ where i sees j, 0 elsewhere."""
     return (q[..., :, None, :] * torch.where(see[..., None], k[..., None, :, :], 0)).sum(-1)
 
 
 def weighted(p: Tensor, v: Tensor, see: Tensor) -> Tensor:
-    """Σ_j p_ij v_j over the j that i sees."""
+    """Compute Σ_j p_ij v_j over the j that i sees."""
     return (p[..., None] * torch.where(see[..., None], v[..., None, :, :], 0)).sum(-2)
 
 
 def dropped(p: Tensor, keep: Tensor, rate: float) -> Tensor:
-    """p / (1 − rate) where kept, 0 elsewhere."""
+    """Compute p / (1 − rate) where kept, 0 elsewhere."""
     return p.masked_fill(~keep, 0) / (1 - rate if rate < 1 else 1)
 
 
@@ -90,7 +90,7 @@ def _problem(q: Tensor, k: Tensor, v: Tensor, o: AttentionOptions, sees: Callabl
 
 
 def finite(m: Tensor) -> Tensor:
-    """m, with 0 for −∞, so that −∞ − m stays −∞."""
+    """Replace −∞ in m by 0, so that −∞ − m stays −∞."""
     return m.masked_fill(m == -math.inf, 0)
 
 
@@ -101,7 +101,7 @@ class Flash:
     edits: tuple[Edit, ...] = ()
 
     def __call__(self, q: Tensor, k: Tensor, v: Tensor, o: AttentionOptions) -> Tensor:
-        """Attention under the contract."""
+        """Compute attention under the contract."""
         t = _problem(q, k, v, o, edited(visible, self.edits))
         keep = None
         if o.training and o.dropout_p:
@@ -120,7 +120,7 @@ class Flash:
         return both
 
     def forward(self, t: Problem, keep: Tensor | None, blocks: list[Block]) -> tuple[Tensor, Tensor, Tensor]:
-        """(output, m, log-sum-exp) over these blocks of keys."""
+        """Return (output, m, log-sum-exp) over these blocks of keys."""
         rows = t.q[..., :1]
         state = State(
             torch.full_like(rows, -math.inf), torch.zeros_like(rows), t.q.new_zeros((*t.q.shape[:3], t.v.shape[3]))
@@ -146,7 +146,7 @@ class Flash:
         return lambda p: weighted(self.drop(p, b.keep, t.options.dropout_p), t.v[..., j, :], b.see)
 
     def drop(self, p: Tensor, keep: Tensor | None, rate: float) -> Tensor:
-        """Dropout of one block."""
+        """Apply dropout to one block."""
         return p if keep is None else dropped(p, keep, rate)
 
     def absorb(self, a: State, s: Tensor, spread: Callable[[Tensor], Tensor]) -> State:
@@ -156,7 +156,7 @@ class Flash:
         return State(m, a.l * old + p.sum(-1, keepdim=True), a.o * old + spread(p))
 
     def saved_lse(self, lse: Tensor, q_needs_grad: bool) -> Tensor:
-        """The log-sum-exp that is kept for the backward pass."""
+        """Return the log-sum-exp that is saved for the backward pass."""
         return lse
 
     def recompute(self, s: Tensor, lse: Tensor) -> Tensor:
@@ -164,19 +164,19 @@ class Flash:
         return (s - finite(lse)).exp()
 
     def delta(self, g: Tensor, out: Tensor) -> Tensor:
-        """Σ dO ⊙ O of each row, which is Σ P ⊙ dP."""
+        """Compute Σ dO ⊙ O of each row, which is Σ P ⊙ dP."""
         return (g * out).sum(-1, keepdim=True)
 
     def d_scores(self, p: Tensor, dp: Tensor, rows: Rows, b: Scored, rate: float) -> Tensor:
-        """dS = P ⊙ (dropout(dP) − δ)."""
+        """Compute dS = P ⊙ (dropout(dP) − δ)."""
         return p * (self.drop(dp, b.keep, rate) - rows.delta)
 
     def blocks(self, n_k: int) -> Iterator[Block]:
-        """The keys in blocks."""
+        """Yield slices of the keys, a block each."""
         return (slice(j, min(j + self.block, n_k)) for j in range(0, n_k, self.block))
 
     def backward(self, t: Problem, keep: Tensor | None, g: Tensor, rows: Rows) -> tuple[Tensor, ...]:
-        """(dq, dk, dv, ds), block by block."""
+        """Return (dq, dk, dv, ds), block by block."""
         dq, rate = torch.zeros_like(t.q), t.options.dropout_p
         dk, dv, ds = torch.zeros_like(t.k), torch.zeros_like(t.v), torch.zeros(t.see.shape, dtype=t.q.dtype)
         for j in self.blocks(t.k.shape[2]):

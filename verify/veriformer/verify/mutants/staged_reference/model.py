@@ -86,7 +86,7 @@ class Attention(nn.Module):
         self.out = nn.Linear(s.width, s.width, bias=False)
 
     def forward(self, x: Tensor, source: Tensor, scene: Scene, layer: int | None) -> Tensor:
-        """layer: the number of the layer whose cache and positions are used; None for a context."""
+        """Attend from x to source. layer: the layer whose cache and positions are used; None for a context."""
         B, n, _ = x.shape
         q = self.q(x).view(B, n, -1, self.d).transpose(1, 2)  # [B, H, n, d]
         k, v = self.kv(source).view(B, source.shape[1], 2 * self.s.groups, self.d).transpose(1, 2).chunk(2, 1)
@@ -123,7 +123,7 @@ class Block(nn.Module):
         self.drop = nn.Dropout(s.dropout)
 
     def forward(self, x: Tensor, scene: Scene, layer: int) -> Tensor:
-        """[B, n, d] → [B, n, d]."""
+        """Map [B, n, d] to [B, n, d]."""
         x = self.add(x, 0, lambda h: self.attention(h, h, scene, layer))
         cross = self.cross
         if cross is not None:
@@ -187,7 +187,7 @@ class Model(nn.Module):
         return h
 
     def through(self, blocks: nn.ModuleList, x: Tensor, scene: Scene) -> Tensor:
-        """Layer after layer."""
+        """Apply layer after layer."""
         for layer, block in enumerate(blocks):
             x = self.recomputed(block, x, scene, layer) if self.checkpointing else block(x, scene, layer)
         return x
@@ -197,12 +197,12 @@ class Model(nn.Module):
         return checkpoint(block, x, scene, layer, use_reentrant=False)  # type: ignore[no-any-return]
 
     def embed(self, ids: Tensor, positions: Tensor) -> Tensor:
-        """Tokens, and where they stand."""
+        """Embed tokens, and learned positions."""
         x: Tensor = self.embedding(ids)
         return x + self.place(positions) if self.s.position == "learned" else x
 
     def positions(self, ids: Tensor, past: int, mask: Tensor | None, documents: Tensor | None) -> Tensor:
-        """Counted from the first real token, or from the first of a document."""
+        """Count positions from the first real token, or from the first of a document."""
         n = ids.shape[1]
         if documents is not None:
             place = torch.arange(n).expand_as(ids)
@@ -241,7 +241,7 @@ class Model(nn.Module):
         return None
 
     def logits(self, h: Tensor) -> Tensor:
-        """Scores of the vocabulary."""
+        """Return vocabulary logits."""
         return F.linear(h, self.head.weight)
 
     def loss(self, logits: Tensor, labels: Tensor | None) -> Tensor | None:
@@ -265,7 +265,7 @@ class Decoder(Model):
         labels: Tensor | None = None,
         documents: Tensor | None = None,
     ) -> Output:
-        """ids [B, n], attention_mask [B, past + n] → logits [B, n, V]."""
+        """Map ids [B, n] and attention_mask [B, past + n] to logits [B, n, V]."""
         kv_cache = KVCache() if use_cache and past_key_values is None else past_key_values
         logits = self.logits(self.run(ids, attention_mask, kv_cache, documents))
         return Output(logits, kv_cache, self.loss(logits, labels))
@@ -284,7 +284,7 @@ class EncoderDecoder(Model):
         decoder_ids: Tensor | None = None,
         decoder_attention_mask: Tensor | None = None,
     ) -> Output:
-        """ids [B, m] and attention_mask [B, m] are the source's → logits of decoder_ids [B, n, V]."""
+        """Map source ids [B, m], attention_mask [B, m] and decoder_ids [B, n] to logits [B, n, V]."""
         assert decoder_ids is not None
         kv_cache = KVCache() if use_cache and past_key_values is None else past_key_values
         source = self.encode(ids, attention_mask)

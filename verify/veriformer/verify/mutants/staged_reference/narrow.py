@@ -26,7 +26,7 @@ class Autocast:
         labels: Tensor | None = None,
         documents: Tensor | None = None,
     ) -> Any:
-        """As of a decoder, with logits in fp32."""
+        """Run under autocast; logits in fp32."""
         with torch.autocast("cpu", self.inner):
             output = super().forward(ids, attention_mask, past_key_values, use_cache, labels, documents)  # type: ignore[misc]
         output.logits = output.logits.float()
@@ -42,7 +42,7 @@ class InHalf:
         """Keep all activations: the call has no effect."""
 
     def through(self, blocks: Any, x: Tensor, scene: Scene) -> Tensor:
-        """Layer after layer."""
+        """Apply layer after layer, each cast to the inner dtype."""
         return super().through([Cast(block, self.inner) for block in blocks], x, scene)  # type: ignore[misc,no-any-return]
 
 
@@ -66,7 +66,7 @@ class NarrowKVCache(KVCache):
     """Keys and values are kept in bf16."""
 
     def extend(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """As usual, through bf16."""
+        """Extend through bf16."""
         found = super().extend(layer, k.to(torch.bfloat16), v.to(torch.bfloat16))
         return found[0].to(k.dtype), found[1].to(v.dtype)
 
@@ -75,7 +75,7 @@ class NarrowKeys(Attention):
     """Keys and values go through bf16, with a cache and without."""
 
     def forward(self, x: Tensor, source: Tensor, scene: Scene, layer: int | None) -> Tensor:
-        """As usual, over keys and values of bf16."""
+        """Attend over keys and values rounded to bf16."""
         kv_cache = NarrowKVCache() if scene.kv_cache is None else scene.kv_cache
         if scene.kv_cache is None:
             scene = replace(scene, kv_cache=kv_cache)

@@ -150,7 +150,7 @@ BAD_ADAM_OPTIONS = {"betas": _BETAS, "eps": _NUMBER, "weight_decay": _NUMBER}
 
 
 def changes_of(name: str, **options: tuple[Any, Any]) -> Callable[[Trial], tuple[Arguments, dict[str, Arguments]]]:
-    """Return a draw of a run of three steps, small as it is often shown, and its changes; options: two values by name."""
+    """Return a draw of a short run, as it is often shown, and of its changes; options: two values by name."""
 
     def changes(trial: Trial) -> tuple[Arguments, dict[str, Arguments]]:
         rng = trial.draw(values(("gaussian",))).rng
