@@ -190,7 +190,7 @@ def _clipped(label: str) -> str:
 
 @contextmanager
 def _axes(size: tuple[float, float], box: tuple[float, float, float, float], *, small: bool = False) -> Iterator[Any]:
-    """Within, a figure of a size in inches, with axes in this part of it."""
+    """Yield axes in the box of a figure, whose size is in inches, under the style."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 

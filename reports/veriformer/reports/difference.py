@@ -61,7 +61,7 @@ class FindingChange:
 
 
 def finding_changes(old: Sequence[Results], new: Sequence[Results]) -> list[FindingChange]:
-    """Every finding that came, went or changed its weight, by id; new ones first, and the gravest first among them."""
+    """Return every finding that came, went or changed its weight, by id; new ones first, and among them the gravest."""
     found = [change for pair in pairs(old, new) for change in _of_pair(pair)]
     return sorted(found, key=lambda change: change.sort)
 
@@ -106,7 +106,7 @@ def _usually(weight: Weight) -> bool:
 
 
 def pairs(old: Sequence[Results], new: Sequence[Results]) -> Iterator[Pair]:
-    """Runs are matched by target and device; where each side holds a single run, these two whatever they are called."""
+    """Yield runs matched by target and device; if each side holds a single run, these two whatever their names."""
     if len(old) == len(new) == 1:
         yield str(new[0].implementation["target"]), old[0], new[0]
         return
@@ -306,7 +306,7 @@ def changes(old: Sequence[Results], new: Sequence[Results]) -> list[Change]:
 
 
 def without_verdict(runs: Sequence[Results]) -> list[str]:
-    """Runs that show nothing either way, each as what it is: invalid or inconclusive, and why."""
+    """Return a line for each run that is invalid or inconclusive, with its reason."""
     lacking = (run for run in runs if run.verdict in (Verdict.INVALID, Verdict.INCONCLUSIVE))
     return [f"{run.verdict.upper()} {headline(run)}" for run in lacking]
 

@@ -101,7 +101,7 @@ def web_address(link: str | None) -> str | None:
 
 @lru_cache(maxsize=4096)
 def math(latex: str, *, display: bool = False) -> Markup:
-    """``<math>`` for a LaTeX formula, or ``<code>`` where it cannot be converted."""
+    """Return ``<math>`` for a LaTeX formula, or ``<code>`` where it cannot be converted."""
     from latex2mathml.converter import convert
 
     written = _LETTER.sub(r"\\text{\1}", _ALIGNED.sub(r"\\\1{align*}", latex.strip()))
@@ -113,7 +113,7 @@ def math(latex: str, *, display: bool = False) -> Markup:
 
 
 def prose(text: str | None) -> Markup:
-    """Escaped text, with ``$…$`` as formulas and text between backquotes as code."""
+    """Return escaped text, with ``$…$`` as formulas and text between backquotes as code."""
     parts, end = [], 0
     for found in _PIECES.finditer(text or ""):
         parts.append(escape((text or "")[end : found.start()]))
@@ -124,7 +124,7 @@ def prose(text: str | None) -> Markup:
 
 
 def statement(latex: str | None, *, display: bool = False) -> Markup:
-    """A statement in LaTeX. Its words, which ``\\text{…}`` holds, and ``\\quad`` part it, so that a long one wraps."""
+    r"""Return a statement in LaTeX as markup, split at ``\text{…}`` and ``\quad``, so that a long one wraps."""
     pieces = _WORDS.split(latex or "")  # formula, words, formula, …, formula
     formulas = [piece.strip() for piece in pieces[::2]]
     if not all(_closed(formula) for formula in formulas):

@@ -14,7 +14,7 @@ from veriformer.verify.results.evidence import elements, is_tensor
 
 
 def short(value: float | None) -> str:
-    """Two significant digits, without trailing noise."""
+    """Return two significant digits, without trailing noise."""
     if value is None:
         return "–"
     return f"{value:.2g}" if value == value and abs(value) < 1000 else f"{value:.3g}"

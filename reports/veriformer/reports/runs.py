@@ -51,7 +51,7 @@ def check_schema(path: Path, what: str, name: str, command: str) -> None:
 
 
 def read_results(path: Path) -> list[Results]:
-    """The runs in a results file, in a set of them or in a folder of either. Raises ValueError that names the file."""
+    """Read the runs of a results file, a set of them or a folder of either. Raises ValueError, which names the file."""
     if path.is_dir():
         files = sorted(path.glob("*.json"))
         if not files:

@@ -62,5 +62,5 @@ SHOWN = frozenset({Status.PASS, Status.DEVIATION})
 
 
 def severity(status: Status) -> int:
-    """Position in the order of severity, 0 the worst."""
+    """Return the position in the order of severity, 0 the worst."""
     return list(STATUS_STYLES).index(status)

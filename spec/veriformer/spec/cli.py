@@ -54,7 +54,7 @@ class PluginGroup(click.Group):
         return {e.name: e for e in entry_points(group="veriformer.commands")}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of all registered commands."""
+        """Return the names of all registered commands."""
         return sorted({*super().list_commands(ctx), *self._entries()})
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

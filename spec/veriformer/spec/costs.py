@@ -24,18 +24,18 @@ Costs = dict[str, Callable[[], Any]]
 
 
 def symbol(name: str) -> Any:
-    """The letter of a size: B, H, G, n_q, n_k, d_k, d_v, d, V, N, T (block size) or w (bytes per element)."""
+    """Return the letter of a size: B, H, G, n_q, n_k, d_k, d_v, d, V, N, T (block size) or w (bytes per element)."""
     return sp.Symbol(name, integer=True, positive=True)
 
 
 def elasticity(cost: Any, size: str, at: dict[str, Any]) -> Any:
-    """∂ log C / ∂ log n at a point: the slope that a log-log plot of the cost has there."""
+    """Return ∂ log C / ∂ log n at a point: the slope of the cost in a log-log plot there."""
     n = symbol(size)
     return evaluate(sp.simplify(n * sp.diff(cost, n) / cost), **at)
 
 
 def evaluate(cost: Any, **sizes: Any) -> Any:
-    """The cost with numbers for its letters; every letter needs one."""
+    """Return the cost with numbers for its letters; every letter needs one."""
     value = cost.subs({symbol(name): size for name, size in sizes.items()})
     if value.free_symbols:
         raise ValueError(f"sizes: expected also {', '.join(sorted(s.name for s in value.free_symbols))}")
@@ -43,7 +43,7 @@ def evaluate(cost: Any, **sizes: Any) -> Any:
 
 
 def order(cost: Any) -> Any:
-    """The monomials of a cost in sizes, without their factors, as O(…) prints them; bytes per element do not count."""
+    """Return the monomials of a cost in sizes, without coefficients, as in O(…); bytes per element do not count."""
     terms = sp.Poly(sp.expand(cost.subs(symbol("w"), 1))).monoms()
     letters = sp.Poly(sp.expand(cost.subs(symbol("w"), 1))).gens
     return sum(sp.prod(x**k for x, k in zip(letters, powers, strict=True)) for powers in terms)

@@ -19,7 +19,7 @@ _SHOWN = 6
 
 
 def starts_from(step: Step) -> tuple[tuple[str, str], ...]:
-    """The definitions that a step's identities are made of, as (name, what it is): read from the step's own code.
+    """Return the definitions that a step's identities use, as (name, docstring): read from the step's own code.
 
     A function without a docstring only shortens the code of the step, and is none.
     """
@@ -40,7 +40,7 @@ def _summary(f: Any) -> str:
 
 
 def example(equation: Equation) -> tuple[dict[str, str], str] | None:
-    """Arguments, rounded so that a person can calculate with them, and what the formula computes of them in fp64.
+    """Return arguments, rounded for calculation by hand, and the formula's value in fp64.
 
     Of 50 draws the one with the fewest numbers; None where an equation has no formula or no arguments to draw.
     """

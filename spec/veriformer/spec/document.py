@@ -16,10 +16,10 @@ Verdicts = Mapping[tuple[str, str], Verdict]
 
 
 def document(equations: Sequence[Equation], verdicts: Verdicts | None = None) -> dict[str, Any]:
-    """Everything there is to know of these equations; steps are proved here unless their verdicts are given.
+    """Return these equations as JSON; steps are proved here unless their verdicts are given.
 
-    `verdicts` maps (equation slug, step slug) to a verdict. The inventory lists what the sources say that these
-    equations decide, and with all equations also what nothing decides.
+    `verdicts` maps (equation slug, step slug) to a verdict. The inventory lists the source statements that these
+    equations decide, and with all equations also those that nothing decides.
     """
     if verdicts is None:
         verdicts = {(e.slug, s.slug): v for e, s, v in prove_all(equations)}
@@ -121,5 +121,5 @@ _REACHES = ("refuted", "vacuous", "unproved", Scope.NUMERIC.value, Scope.ENUMERA
 
 
 def in_words(counts: Iterable[tuple[str, int]]) -> str:
-    """Counts as a sentence has them: "3 proved for all n, 1 confirmed numerically", the furthest first."""
+    """Return counts as a phrase: "3 proved for all n, 1 confirmed numerically", the strongest scope first."""
     return ", ".join(f"{n} {word}" for word, n in reversed(list(counts)))

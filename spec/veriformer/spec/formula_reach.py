@@ -39,7 +39,7 @@ def reach_of(function: Any, equations: Iterable[Equation], verdicts: Verdicts) -
 
 
 def functions(step: Step) -> set[Any]:
-    """The functions of this package that a step's code names, and those that their code names, and so on.
+    """Return the functions of this package that a step's code names, transitively.
 
     A class counts for all of its methods.
     """
@@ -57,7 +57,7 @@ def functions(step: Step) -> set[Any]:
 
 
 def names(code: CodeType) -> Iterator[str]:
-    """The names that a piece of code uses, nested functions included."""
+    """Yield the names that a piece of code uses, nested functions included."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, CodeType):

@@ -116,13 +116,15 @@ class UnknownEquationError(ValueError):
 
 @cache
 def equations() -> tuple[Equation, ...]:
-    """Every equation: those with a number in its order, then those without, by slug."""
+    """Return every equation: those with a number in its order, then those without, by slug."""
     found = [e for name in _MODULES for e in importlib.import_module(f"veriformer.spec.{name}").EQUATIONS]
     return tuple(sorted(found, key=_order))
 
 
 def select(*selections: str) -> tuple[Equation, ...]:
-    """Equations by number ("24a", or "24" for 24a and 24b), range ("20-23"), slug, or glob over slugs; all for none."""
+    """Return equations by number ("24a"; "24" for 24a and 24b), range ("20-23"), slug, or glob over slugs; without any,
+    all.
+    """
     chosen = {e.slug: e for selection in selections for e in _matching(selection)}
     return tuple(sorted(chosen.values(), key=_order)) if selections else equations()
 

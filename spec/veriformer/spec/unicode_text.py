@@ -25,7 +25,7 @@ _FIRST, _LAST = "\ue000", "\ue001"
 
 
 def unicode_text(latex: str) -> str:
-    r"""A LaTeX formula in Unicode: `\frac{e^{z_i}}{d_k}` becomes e^zᵢ/dₖ; other scripts stay as x^(y)."""
+    r"""Convert a LaTeX formula to Unicode: `\frac{e^{z_i}}{d_k}` becomes e^zᵢ/dₖ; other scripts stay as x^(y)."""
     latex = re.sub(r"\\substack\{(.*?)\\\\(.*?)\}", r"\1,\2", latex)
     # The converter knows no arguments of \operatorname, in which SymPy sets the names of functions.
     text: str = _converter().latex_to_text(latex.replace(r"\operatorname", r"\mathrm"))
@@ -47,12 +47,12 @@ def unicode_text(latex: str) -> str:
 
 
 def in_sentence(sentence: str) -> str:
-    """A sentence whose formulas, between dollars, are read as LaTeX."""
+    """Convert a sentence's formulas, LaTeX between dollars, to Unicode."""
     return re.sub(r"\$(.+?)\$", lambda m: unicode_text(m[1]), sentence)
 
 
 def _raised(match: re.Match[str]) -> str:
-    """The script in small letters where all of it has them; else a word as it is, and all else in brackets."""
+    """Return a script in small letters where Unicode has all of them; else a word as it is, others in brackets."""
     import unicodeit
 
     mark, inner = match[1], (match[2] if match[2] is not None else match[3]).strip()

@@ -62,7 +62,7 @@ def _differentiated(call: Call) -> bool:
 
 
 def _on_cpu_without_graph(call: Call) -> Call:
-    """On a CPU halves are widened as in `sdpa`, and tensors refused that could have a gradient, wanted or not."""
+    """Widen halves on a CPU as `sdpa` does, and detach: there the operator refuses tensors that require gradients."""
     if not call.q.is_cpu:
         return call
     q, k, v = (upcast(x).detach() for x in (call.q, call.k, call.v))
@@ -70,7 +70,7 @@ def _on_cpu_without_graph(call: Call) -> Call:
 
 
 def _untraced(q: Tensor) -> AbstractContextManager[object]:
-    """Called eagerly, PyTorch traces each new kind of call, in longer than it then takes; gradients need that."""
+    """Force eager mode on a CPU, where tracing takes longer than the call; only gradients need the trace."""
     eager = q.is_cpu and not torch.compiler.is_compiling()
     return torch.compiler.set_stance("force_eager") if eager else nullcontext()
 

@@ -30,7 +30,9 @@ class Plan:
 
 
 def _side(call: Call) -> int:
-    """Large tiles make fast products; small ones stay in the cache, and waste less where the causal edge cuts them."""
+    """Return the tiles' side: large ones make fast products, small ones fit the cache and waste less at the causal
+    edge.
+    """
     heads = call.q.shape[0] * call.q.shape[1]
     return 128 if call.is_causal or heads > 16 else 256
 

@@ -38,20 +38,20 @@ def linear_attention(q: Tensor, k: Tensor, v: Tensor, *, feature_map: str = "elu
 
 
 def parallel(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Causal linear attention from all scores at once, as the formula reads: O(n_q · n_k) time and memory."""
+    """Compute causal linear attention from all scores at once, as the formula reads: O(n_q · n_k) time and memory."""
     _check(q, k, v, "elu+1")
     return _causal(_at_once, q, k, v)
 
 
 def chunked(q: Tensor, k: Tensor, v: Tensor, *, chunk: int = CHUNK) -> Tensor:
-    """Causal linear attention in chunks: O(n · chunk) time, with matrix products throughout."""
+    """Compute causal linear attention in chunks: O(n · chunk) time, with matrix products throughout."""
     _check(q, k, v, "elu+1")
     length = checks.integer("chunk", chunk, minimum=1)
     return _causal(lambda *state: _in_chunks(*state, chunk=length), q, k, v)
 
 
 def recurrent(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Causal linear attention token by token: O(n) time and a state of `d × (d_v + 1)` numbers per head."""
+    """Compute causal linear attention token by token: O(n) time, a state of `d × (d_v + 1)` numbers per head."""
     _check(q, k, v, "elu+1")
     return _causal(_one_by_one, q, k, v)
 
@@ -92,12 +92,12 @@ def _in_chunks(
 
 
 def _one_by_one(phi_q: Tensor, phi_k: Tensor, v: Tensor, S: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
-    """Later tokens have not been read yet when a query is answered: whatever they hold, NaN included, cannot matter."""
+    """Compute token by token: later tokens, NaN included, are unread when a query is answered."""
     return _in_chunks(phi_q, phi_k, v, S, z, chunk=1)
 
 
 def _elu_plus_one(x: Tensor) -> Tensor:
-    """x + 1 above 0, e^x below, where `elu(x) + 1` would lose its digits to the 1; at 0 the slope is 1, once."""
+    """Compute x + 1 above 0, e^x below: `elu(x) + 1` would lose digits to the 1; at 0 the slope is 1, once."""
     return torch.where(x > 0, x + 1, x.clamp(max=0).exp())
 
 

@@ -10,27 +10,27 @@ from veriformer.impl.models.config import ModelConfig
 
 
 def gpt(*, vocab_size: int, d_model: int, num_layers: int, num_heads: int, **more: Any) -> ModelConfig:
-    """GPT-2: learned positions, pre-LayerNorm, GELU by tanh, tied head."""
+    """Configure GPT-2: learned positions, pre-LayerNorm, GELU by tanh, tied head."""
     sizes = {"vocab_size": vocab_size, "d_model": d_model, "num_layers": num_layers, "num_heads": num_heads}
     return ModelConfig(**{**sizes, "activation": "gelu_tanh", **more})
 
 
 def llama(*, vocab_size: int, d_model: int, num_layers: int, num_heads: int, **more: Any) -> ModelConfig:
-    """Llama: rotated positions, pre-RMSNorm, SwiGLU, no biases, a head of its own."""
+    """Configure Llama: rotated positions, pre-RMSNorm, SwiGLU, no biases, a head of its own."""
     family = {"position": "rope", "norm": "rms", "eps": 1e-6, "activation": "swiglu", "bias": False, "tied": False}
     sizes = {"vocab_size": vocab_size, "d_model": d_model, "num_layers": num_layers, "num_heads": num_heads}
     return ModelConfig(**{**sizes, **family, **more})
 
 
 def bert(*, vocab_size: int, d_model: int, num_layers: int, num_heads: int, **more: Any) -> ModelConfig:
-    """BERT: learned positions, two segments, a norm after embedding, post-LayerNorm, a transformed and tied head."""
+    """Configure BERT: learned positions, two segments, embedding norm, post-LayerNorm, a transformed and tied head."""
     family = {"norm_placement": "post", "embedding_norm": True, "num_segments": 2, "head_transform": True}
     sizes = {"vocab_size": vocab_size, "d_model": d_model, "num_layers": num_layers, "num_heads": num_heads}
     return ModelConfig(**{**sizes, **family, "head_bias": True, "eps": 1e-12, **more})
 
 
 def t5(*, vocab_size: int, d_model: int, num_layers: int, num_heads: int, **more: Any) -> ModelConfig:
-    """T5: biases of relative positions, pre-RMSNorm, ReLU, unscaled scores, no biases; if tied, scaled logits."""
+    """Configure T5: relative position biases, pre-RMSNorm, ReLU, unscaled scores, no biases; if tied, scaled logits."""
     family = {"position": "t5", "norm": "rms", "eps": 1e-6, "activation": "relu", "bias": False, "attention_scale": 1.0}
     sizes = {"vocab_size": vocab_size, "d_model": d_model, "num_layers": num_layers, "num_heads": num_heads}
     tied = more.get("tied", True)

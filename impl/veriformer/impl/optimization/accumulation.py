@@ -54,7 +54,7 @@ def _check(loss_fn: object, params: object, micro_batches: object) -> None:
 
 
 def _checked(returned: object) -> tuple[Tensor, Any]:
-    """The sum of the losses, and the count as a number that no half can spoil."""
+    """Return the sum of the losses, and the count as an integer or in a dtype that holds it."""
     if not isinstance(returned, tuple | list) or len(returned) != 2:
         checks.raise_for("loss_fn", "(sum_of_losses, count) from it", type(returned).__name__, "return both", TypeError)
     loss, count = returned

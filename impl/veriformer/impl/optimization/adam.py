@@ -30,7 +30,7 @@ class Adam(ParameterwiseOptimizer):
         super().__init__(params, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
 
     def check(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Both β lie in [0, 1); ε and the decay are not negative."""
+        """Check that both β lie in [0, 1), and that ε and the decay are not negative."""
         numbers = {name: checks.nonnegative(name, options[name]) for name in ("eps", "weight_decay")}
         return {**super().check(options), "betas": _betas(options["betas"]), **numbers}
 

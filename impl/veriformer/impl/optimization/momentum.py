@@ -17,7 +17,7 @@ class Momentum(ParameterwiseOptimizer):
         super().__init__(params, lr=lr, beta=beta)
 
     def check(self, options: dict[str, Any]) -> dict[str, Any]:
-        """β lies in [0, 1)."""
+        """Check that β lies in [0, 1)."""
         return {**super().check(options), "beta": decay_rate("beta", options["beta"])}
 
     def update(self, params: list[Tensor], grads: list[Tensor], group: dict[str, Any]) -> None:

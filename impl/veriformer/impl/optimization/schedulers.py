@@ -28,7 +28,7 @@ class ScaledRate(LRScheduler):
         return [float(base) * scale for base in self.base_lrs]
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the function, which is the program's and not the run's."""
+        """Return everything but the function, which belongs to the program and not to the run."""
         return {key: value for key, value in super().state_dict().items() if key != "_scale"}
 
 

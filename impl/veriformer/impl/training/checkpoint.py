@@ -78,7 +78,7 @@ def _progress(trainer: Trainer) -> dict[str, Any]:
 
 @torch.no_grad()
 def _load_weights(trainer: Trainer, path: Path) -> None:
-    """Every process takes its own share of the weights."""
+    """Load into every process its own shard of the weights."""
     state = saved_state(path)
     for name, p in trainer.model.state_dict().items():
         if hasattr(p, "device_mesh"):

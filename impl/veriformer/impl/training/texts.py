@@ -95,7 +95,7 @@ class ByteTokenizer:
         return bytes(ids).decode(errors="replace")
 
     def save(self, path: Path) -> None:
-        """Nothing was learned, but a reader should know."""
+        """Write the tokenizer's type: nothing was learned, but a reader should know."""
         path.write_text('{"type": "bytes"}\n', encoding="utf-8")
 
 

@@ -89,7 +89,7 @@ class AnySize:
         return entrywise(lambda a: 1 - a, self)
 
     def ravel(self) -> AnySize:
-        """All entries in one axis."""
+        """Return all entries in one axis."""
         return _reshape(self, (self.size,))
 
     def astype(self, dtype: Any) -> AnySize:
@@ -103,7 +103,7 @@ class AnySize:
         return self._reduced(lambda term, j, n: Some(summed(term, j, n)) if term.has(j) else term, axis, keepdims)
 
     def sum(self) -> Any:
-        """The sum of all entries of one axis."""
+        """Return the sum of all entries of one axis."""
         from veriformer.spec.arithmetic.indicators import summed
 
         return self._reduced(lambda term, j, n: summed(sp.sympify(term), j, n), 0, False).entry()
@@ -121,7 +121,7 @@ class AnySize:
 
 
 def counting(n: Size) -> Any:
-    """0, 1, …, n − 1: NumPy's array where n is a number, else an array of any size."""
+    """Return 0, 1, …, n − 1: a NumPy array where n is a number, else an array of any size."""
     if _known(n):
         return np.arange(n)
     from veriformer.spec.arithmetic.indicators import as_number
@@ -130,24 +130,24 @@ def counting(n: Size) -> Any:
 
 
 def everywhere(*shape: Size) -> Any:
-    """A mask that is true throughout."""
+    """Return a mask that is true throughout."""
     return (
         np.ones(shape, dtype=bool) if all(map(_known, shape)) else AnySize(shape, lambda *_: sp.S.One, np.dtype(bool))
     )
 
 
 def as_indices(x: Any) -> Any:
-    """Exactly known numbers as an array; arrays of any size pass unchanged."""
+    """Return exactly known numbers as an array; arrays of any size pass unchanged."""
     return x if isinstance(x, AnySize) else np.asarray(x)
 
 
 def largest(m: Any, n: Any) -> Any:
-    """The larger of two whole numbers, as a Python int where both are known."""
+    """Return the larger of two integers, as a Python int where both are known."""
     return max(int(m), int(n)) if _known(m) and _known(n) else sp.Max(m, n)
 
 
 def ratio(m: Any, n: Any) -> Any:
-    """m / n of whole numbers, exactly."""
+    """Return m / n of integers, exactly."""
     return Fraction(m, n) if _known(m) and _known(n) else m / n
 
 
@@ -156,14 +156,14 @@ def _known(n: Any) -> bool:
 
 
 def entrywise(function: Callable[..., Any], *operands: Any) -> AnySize:
-    """A function of the entries of arrays of any size and of numbers, which are broadcast."""
+    """Apply a function to the entries of arrays of any size and of numbers, which are broadcast."""
     arrays = [x if isinstance(x, AnySize) else constant(x) for x in operands]
     shape = broadcast_shape([x.shape for x in arrays])
     return AnySize(shape, lambda *at: function(*(entry_at(x, at) for x in arrays)))
 
 
 def broadcast_shape(shapes: Sequence[tuple[Size, ...]]) -> tuple[Size, ...]:
-    """The shape that arrays of these shapes have together."""
+    """Return the shape to which arrays of these shapes broadcast."""
     found: list[Size] = []
     for sizes in zip_longest(*(s[::-1] for s in shapes), fillvalue=1):
         longer = {n for n in sizes if n != 1}
@@ -174,13 +174,13 @@ def broadcast_shape(shapes: Sequence[tuple[Size, ...]]) -> tuple[Size, ...]:
 
 
 def entry_at(x: AnySize, at: Sequence[Any]) -> Any:
-    """The entry that stands at these indices once the array is broadcast."""
+    """Return the entry at these indices of the broadcast array."""
     own = at[len(at) - x.ndim :]
     return x.entry(*(1 if n == 1 else i for n, i in zip(x.shape, own, strict=True)))
 
 
 def constant(x: Any) -> AnySize:
-    """A single number or expression; of a float the rational number that it is."""
+    """Return a single number or expression as an array; a float as the rational number that it is."""
     if np.ndim(x):
         raise NotImplementedError("arrays whose size is known among arrays of any size")
     number = x.item() if isinstance(x, np.generic | np.ndarray) else x
@@ -281,9 +281,9 @@ def _reshape(x: AnySize, shape: Sequence[Size]) -> AnySize:
 
 
 def _pieces(old: list[Size], new: list[Size]) -> Iterator[tuple[int, Callable[[list[Any]], list[Any]]]]:
-    """From the left: how many new indices make the next old ones, and how.
+    """Yield, from the left, how many new indices make the next old ones, and the function that makes them.
 
-    Axes are cut up or put together; where neither is enough they are put together and then cut up.
+    Axes are split or joined; where neither is enough they are joined and then split.
     """
     from veriformer.spec.arithmetic.indicators import Block, Place, Within
 
@@ -297,14 +297,14 @@ def _pieces(old: list[Size], new: list[Size]) -> Iterator[tuple[int, Callable[[l
         return [c, *found]
 
     def joined(at: list[Any], sizes: list[Size]) -> list[Any]:
-        """Several new indices into one old axis."""
+        """Return the index into one old axis for several new indices."""
         c = at[0]
         for i, n in zip(at[1:], sizes[1:], strict=True):
             c = Place(c, i, n)
         return [c]
 
     def regrouped(at: list[Any], new: list[Size], old: list[Size]) -> list[Any]:
-        """Two new indices into two old axes with as many entries."""
+        """Return the indices into two old axes for two new indices, with as many entries."""
         return cut(joined(at, new), old)
 
     while old or new:
@@ -328,7 +328,7 @@ def _leading(sizes: list[Size], one: list[Size]) -> int:
 
 
 def _indexed(x: AnySize, index: tuple[Any, ...]) -> AnySize:
-    """Ellipsis, None, slices, and one array of indices."""
+    """Index by Ellipsis, None, slices, and one array of indices."""
     taken = sum(i is not None and i is not Ellipsis for i in index)
     full: list[Any] = []
     for i in index if any(i is Ellipsis for i in index) else (*index, Ellipsis):
@@ -345,7 +345,7 @@ def _indexed(x: AnySize, index: tuple[Any, ...]) -> AnySize:
 
 
 def _along(i: Any, n: Size) -> tuple[list[Size], Callable[..., Any]]:
-    """The sizes of what an index leaves of an axis of size n, and where it reads."""
+    """Return the sizes that an index leaves of an axis of size n, and the function from their indices to the axis'."""
     from veriformer.spec.arithmetic.indicators import Place
 
     if isinstance(i, AnySize):

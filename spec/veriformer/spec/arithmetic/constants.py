@@ -15,5 +15,5 @@ _PI = Fraction(
 
 
 def pi(xp: Any) -> Any:
-    """π: itself on symbols, else good to 398 bits."""
+    """Return π: symbolically on symbols, else to 398 bits."""
     return xp.asarray(sp.pi if xp.of_symbols else _PI)

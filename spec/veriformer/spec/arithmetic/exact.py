@@ -66,20 +66,20 @@ class Exact(Plain):
         return f"Exact({self.precision})"
 
     def convert(self, x: Any) -> Raw:
-        """Numbers as mpmath numbers: floats and integers without error, Fractions rounded to the precision."""
+        """Convert to mpmath numbers: floats and integers without error, Fractions rounded to the precision."""
         return np.asarray(self._convert(np.asarray(x).astype(object)), dtype=object)
 
     def finish(self, y: Any) -> Raw:
-        """Results as they are."""
+        """Return results as they are."""
         return np.asarray(y, dtype=object)
 
     def tofloat(self, value: Raw) -> NDArray[np.float64]:
-        """The numbers as float64, rounded to nearest."""
+        """Round to the nearest float64."""
         with np.errstate(all="ignore"):
             return np.asarray(self._tofloat(value), dtype=np.float64)
 
     def magnitude(self, value: Raw) -> NDArray[np.float64]:
-        """|value| to within a rounding of float64, but never less where float64 is subnormal."""
+        """Return |value| to within a rounding of float64, but never less where float64 is subnormal."""
         return np.asarray(self._magnitude(value), dtype=np.float64)
 
     def _convert_one(self, x: Any) -> Any:
@@ -138,7 +138,7 @@ class Exact(Plain):
         return self._unscaled(np.matmul(x[0], y[0]), x[1] + y[1])
 
     def _scaled(self, x: Raw) -> tuple[Raw, int] | None:
-        """Integers m and one exponent e with x = m · 2^e: ten times as fast to add as mpmath numbers, and exact."""
+        """Return integers m and an exponent e with x = m · 2^e: added exactly, ten times as fast as mpmath numbers."""
         parts = [number._mpf_ for number in x.flat]
         exponents = [e for _, m, e, _ in parts if m]
         low = min(exponents, default=0)

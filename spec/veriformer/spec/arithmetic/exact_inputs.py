@@ -14,7 +14,7 @@ from veriformer.spec.arithmetic.any_size import AnySize, entrywise
 
 
 def exactly_equal(x: Any, number: float) -> Any:
-    """Where the array holds exactly this number; a symbol never does."""
+    """Return the mask where the array holds exactly this number; a symbol never does."""
     value = getattr(x, "value", x)
     if isinstance(value, AnySize):
         return nowhere(value)
@@ -22,12 +22,12 @@ def exactly_equal(x: Any, number: float) -> Any:
 
 
 def nowhere(x: AnySize) -> AnySize:
-    """A mask of this shape that is true for no entry: what is asked of numbers is true of no letter."""
+    """Return a mask of this shape that is false throughout: no letter equals a number."""
     return entrywise(lambda _: 0, x)
 
 
 def unbroadcast(xp: Any, x: Any, shape: tuple[int, ...]) -> Any:
-    """The adjoint of broadcasting `shape` to `x.shape`: sum over every axis that was stretched or added.
+    """Apply the adjoint of broadcasting `shape` to `x.shape`: sum over every axis that was stretched or added.
 
     It is one sum. Axis by axis would grant few roundings, as if no implementation went through the terms in a row.
     """

@@ -58,13 +58,13 @@ class Float(Plain):
         return f"Float({self.format.name})"
 
     def convert(self, x: Any) -> Raw:
-        """A copy of the numbers in float64, rounded to the format."""
+        """Copy the numbers as float64, rounded to the format."""
         return self.format.round(np.array(x, dtype=np.float64))
 
     def finish(self, y: Any) -> Raw:
-        """Results rounded to the format."""
+        """Round results to the format."""
         return self.format.round(y)
 
     def magnitude(self, value: Raw) -> Raw:
-        """|value|, or more by a rounding of float64."""
+        """Return |value|, or more by a rounding of float64."""
         return np.absolute(value)

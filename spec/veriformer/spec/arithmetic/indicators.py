@@ -19,7 +19,7 @@ class _Indicator(sp.Function):  # type: ignore[misc]
     condition = ""
 
     def _latex(self, printer: Any, exp: Any = None) -> str:
-        """Iverson's bracket."""
+        """Return Iverson's bracket."""
         bracket = rf"\left[{printer._print(self.args[0])} {self.condition}\right]"
         return bracket + (f"^{{{exp}}}" if exp else "")
 
@@ -118,12 +118,12 @@ _INDICATORS = (AtLeastZero, Some, Shown, sp.KroneckerDelta)
 
 
 def as_number(index: Any) -> Any:
-    """An index as a number to count with: places are written out."""
+    """Return an index as an arithmetic expression: places are expanded."""
     return sp.sympify(index).replace(Place, lambda h, e, d: (h - 1) * d + e)
 
 
 def given(fact: Any, e: Any) -> Any:
-    """The expression e where the indicator `fact`, or a product of indicators, is 1."""
+    """Return e where the indicator `fact`, or a product of indicators, is 1."""
     e = sp.sympify(e)
     for factor in sp.Mul.make_args(fact):
         if isinstance(1 - factor, _INDICATORS):
@@ -135,21 +135,23 @@ def given(fact: Any, e: Any) -> Any:
 
 
 def chosen(fact: Any, a: Any, b: Any) -> Any:
-    """a where the indicator is 1, and b where it is 0; what is not chosen counts for nothing."""
+    """Return a where the indicator is 1, and b where it is 0; the other value counts for nothing."""
     if fact == 1 or fact == 0:
         return sp.sympify(a if fact == 1 else b)
     return fact * given(fact, a) + (1 - fact) * given(1 - fact, b)
 
 
 def product(a: Any, b: Any) -> Any:
-    """a b: where an indicator that is a factor of the one is 0 nothing is left, so the other may take it for 1."""
+    """Return a b: where an indicator that is a factor of one is 0, so is the product; the other may take it for 1."""
     facts = [sp.Mul(*(f for f in sp.Mul.make_args(x) if isinstance(f, _INDICATORS))) for x in map(sp.sympify, (a, b))]
     return given(facts[1], a) * given(facts[0], b)
 
 
 def summed(term: Any, i: Any, n: Any) -> Any:
-    """Σ_{i=1}^n term, block by block where the term asks in which block i is, and in parts where it asks whether i is
-    beyond a joint. Indices are named by their depth, so that what is computed twice comes out as one expression.
+    """Return Σ_{i=1}^n term.
+
+    Block by block where the term depends on the block of i, and in parts where it depends on whether i is beyond a
+    joint. Indices are named by their depth, so that equal sums are equal expressions.
     """
     if not term.has(i):
         return n * term

@@ -26,7 +26,7 @@ class Plain(Arithmetic):
         """Turn what a function returned into the NumPy array that carries it."""
 
     def tofloat(self, value: Raw) -> NDArray[np.float64]:
-        """The carried numbers as float64, rounded to nearest."""
+        """Round the carried numbers to the nearest float64."""
         return np.asarray(value, dtype=np.float64)
 
     def compute(self, operation: str, /, *values: Raw, **options: Any) -> Raw:
@@ -53,5 +53,5 @@ class Plain(Arithmetic):
         return Array(self, self.moved(move, [self.asarray(x).value for x in arrays]))
 
     def moved(self, move: Callable[..., Any], values: list[Raw]) -> Raw:
-        """The values after a `move`, as the NumPy array that carries them."""
+        """Return the values after a `move`, as the NumPy array that carries them."""
         return np.asarray(move(*values), dtype=values[0].dtype)

@@ -97,7 +97,7 @@ def _sum(c: RoundingModel, y: Reals, x: Any, axis: Axis = None, keepdims: bool =
 
 
 def _cumsum(c: RoundingModel, y: Reals, x: Any, axis: int = -1) -> Reals:
-    """As of the sum of each first n entries, in any order of their own."""
+    """Bound the sum of each first n entries, each in any order."""
     shape = [1] * x.error.ndim
     shape[axis] = -1
     n = np.arange(1.0, x.error.shape[axis] + 1).reshape(shape)
@@ -144,7 +144,7 @@ def _sqrt(c: RoundingModel, y: Reals, x: Bounded) -> Reals:
 
 
 def _sloped(name: str, slope: float) -> Callable[..., Reals]:
-    """A function that is nowhere steeper than `slope`."""
+    """Return the rule of a function with |f′| ≤ slope."""
 
     def rule(c: RoundingModel, y: Reals, x: Bounded) -> Reals:
         d = slope * INFLATION * x.error
@@ -154,7 +154,7 @@ def _sloped(name: str, slope: float) -> Callable[..., Reals]:
 
 
 def _flattening(name: str, slope: Callable[[Reals], Reals]) -> Callable[..., Reals]:
-    """A function whose slope falls with |x|: between x̂ and x it is steepest at the least magnitude."""
+    """Return the rule of a function whose |f′| falls with |x|: largest at the least magnitude between x̂ and x."""
 
     def rule(c: RoundingModel, y: Reals, x: Bounded) -> Reals:
         d = slope(_least(x)) * INFLATION * x.error
@@ -164,7 +164,7 @@ def _flattening(name: str, slope: Callable[[Reals], Reals]) -> Callable[..., Rea
 
 
 def _slope_of_tanh(t: Reals) -> Reals:
-    """1 − tanh² as 4 / (e^t + e^−t)², in which nothing cancels."""
+    """Return 1 − tanh² as 4 / (e^t + e^−t)², in which nothing cancels."""
     shrunk = np.exp(-t)
     slope: Reals = np.square(2.0 * shrunk / (1.0 + shrunk * shrunk))
     return slope
@@ -180,7 +180,7 @@ def _erf(c: RoundingModel, y: Reals, x: Bounded) -> Reals:
 
 
 def _least(x: Bounded) -> Reals:
-    """The smallest magnitude that x̂ can have; a magnitude below fp64's normal numbers is good to one subnormal."""
+    """Return the least magnitude that x̂ can have; one below fp64's normal numbers is good to one subnormal."""
     return np.maximum((x.magnitude - x.error) * _DEFLATION - 2.0**-1073, 0.0)
 
 
@@ -190,20 +190,20 @@ def _grown(c: RoundingModel, n: int) -> float:
 
 
 def _may_be_some(x: Bounded) -> NDArray[np.bool_]:
-    """Where x̂ need not be zero."""
+    """Return the mask where x̂ may be nonzero."""
     return x.magnitude + x.error > 0.0
 
 
 def _underflowing(c: RoundingModel, e: Reals, times: Reals | float, some: NDArray[np.bool_]) -> Reals:
     """Grant underflow, unless the result is an exact zero.
 
-    some: where it may be none. Its value and its bound do not tell that, which may have vanished in float64 themselves.
+    some: the mask where it may be nonzero. Value and bound do not show that: both may have underflowed in float64.
     """
     return e + np.where(some, c.underflow * times, 0.0)
 
 
 def _safely(c: RoundingModel, nu: float) -> float:
-    """An error of a sum up to which its terms' magnitudes, of which it is at least n u, cannot overflow."""
+    """Return a limit on a sum's error, at least nu = n u times its terms' magnitudes, below which none overflows."""
     return min(nu, 1.0) / (1.0 + nu + 2.0 * c.u) * c.largest * _DEFLATION
 
 

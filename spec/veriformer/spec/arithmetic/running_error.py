@@ -151,12 +151,14 @@ class RunningError(Arithmetic):
     def _without_bound(
         self, operation: str, y: Reals, error: Reals, xs: list[RunningErrorArray], options: Mapping[str, Any]
     ) -> Reals:
-        """Errors without bound where the result may overflow or is undefined, and none where it is exactly infinite."""
+        """Return errors, infinite where the result may overflow or is undefined, and 0 where it is exactly infinite."""
         exact = np.isinf(y) & ((error == 0.0) | self._infinite(operation, xs, options))
         return np.where(exact, 0.0, np.where(y + error <= self.machine.largest, error, np.inf))
 
     def _infinite(self, operation: str, xs: list[RunningErrorArray], options: Mapping[str, Any]) -> Any:
-        """Where an exactly infinite operand makes the result, if infinite, exact: no other operand is in doubt."""
+        """Return the mask where an exactly infinite operand makes an infinite result exact: no other operand is in
+        doubt.
+        """
         if operation in ("matmul", "cumsum"):
             return False
         infinite: Any = False
@@ -171,7 +173,7 @@ class RunningError(Arithmetic):
         return infinite & certain
 
     def judgeable(self, x: Any) -> tuple[Reals, Reals]:
-        """The values in float64, and the bound on a result that is rounded to the format at the end.
+        """Return the values in float64, and the bound on a result that is finally rounded to the format.
 
         The bound is inf where the true result may overflow the format, 0 where the result is exactly infinite or zero;
         it contains the conversion of the oracle's value to float64.

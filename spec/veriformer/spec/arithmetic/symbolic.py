@@ -47,11 +47,11 @@ class Symbolic(Plain):
         return "Symbolic(free_max=True)" if self.free_max else "Symbolic()"
 
     def convert(self, x: Any) -> Raw:
-        """Numbers and expressions as SymPy expressions: floats become the rational numbers they are."""
+        """Convert numbers and expressions to SymPy: floats become the rational numbers they are."""
         return np.asarray(self._convert(np.asarray(x, dtype=object)), dtype=object)
 
     def finish(self, y: Any) -> Raw:
-        """Results as SymPy expressions; NumPy's sum over nothing is a Python 0."""
+        """Return results as SymPy expressions; NumPy's empty sum is a Python 0."""
         y = np.asarray(y, dtype=object)
         return y if y.size and isinstance(y.flat[0], self._sympy.Basic) else self.convert(y)
 

@@ -109,66 +109,66 @@ class Arithmetic(ABC):
         """Apply `move`, which only copies and places entries, to every part that the arrays carry."""
 
     def sqrt(self, x: Any) -> Any:
-        """√x, of a number that no correct implementation makes negative."""
+        """Return √x, of a number that no correct implementation makes negative."""
         return self.apply("sqrt", x)
 
     def exp(self, x: Any) -> Any:
-        """e^x, and 0 at −∞."""
+        """Return e^x, and 0 at −∞."""
         return self.apply("exp", x)
 
     def log(self, x: Any) -> Any:
-        """The natural logarithm, −∞ at 0."""
+        """Return the natural logarithm, −∞ at 0."""
         return self.apply("log", x)
 
     def tanh(self, x: Any) -> Any:
-        """The hyperbolic tangent."""
+        """Return the hyperbolic tangent."""
         return self.apply("tanh", x)
 
     def erf(self, x: Any) -> Any:
-        """2/√π ∫₀ˣ exp(−t²) dt."""
+        """Return 2/√π ∫₀ˣ exp(−t²) dt."""
         return self.apply("erf", x)
 
     def sin(self, x: Any) -> Any:
-        """The sine of x radians."""
+        """Return the sine of x radians."""
         return self.apply("sin", x)
 
     def cos(self, x: Any) -> Any:
-        """The cosine of x radians."""
+        """Return the cosine of x radians."""
         return self.apply("cos", x)
 
     def maximum(self, a: Any, b: Any) -> Any:
-        """The larger of two, entry by entry."""
+        """Return the larger of two, entry by entry."""
         return self.apply("maximum", a, b)
 
     def minimum(self, a: Any, b: Any) -> Any:
-        """The smaller of two, entry by entry."""
+        """Return the smaller of two, entry by entry."""
         return self.apply("minimum", a, b)
 
     def matmul(self, a: Any, b: Any) -> Any:
-        """The matrix product over the last two axes, the axes before them broadcast."""
+        """Return the matrix product over the last two axes, the axes before them broadcast."""
         return self.apply("matmul", a, b)
 
     def power(self, x: Any, n: int) -> Any:
-        """x^n for n ≥ 1, by squaring: about log₂ n products."""
+        """Return x^n for n ≥ 1, by squaring: about log₂ n products."""
         if n == 1:
             return x
         square = self.power(x * x, n // 2)
         return square * x if n % 2 else square
 
     def sum(self, x: Any, axis: Axis = None, keepdims: bool = False) -> Any:
-        """The sum along one axis, several, or all; 0 over nothing."""
+        """Return the sum along one axis, several, or all; 0 over an empty axis."""
         return self.apply("sum", x, axis=axis, keepdims=keepdims)
 
     def cumsum(self, x: Any, axis: int = -1) -> Any:
-        """The sums of the first entry, the first two, … along one axis."""
+        """Return the cumulative sums along one axis."""
         return self.apply("cumsum", x, axis=axis)
 
     def max(self, x: Any, axis: Axis = None, keepdims: bool = False) -> Any:
-        """The largest entry along one axis, several, or all; −∞ over nothing."""
+        """Return the largest entry along one axis, several, or all; −∞ over an empty axis."""
         return self.apply("max", x, axis=axis, keepdims=keepdims)
 
     def where(self, mask: Any, a: Any, b: Any) -> Any:
-        """`a` where the exactly known `mask` is true, else `b`; what is not chosen is not looked at and may be NaN."""
+        """Return `a` where the exactly known `mask` is true, else `b`; entries not chosen are unread and may be NaN."""
         m = np.asarray(mask, dtype=bool)
         return self.rearrange(lambda p, q: np.where(m, p, q), a, b)
 
@@ -197,6 +197,6 @@ class Arithmetic(ABC):
         return self.rearrange(lambda p: np.repeat(p, n, axis=axis), x)
 
     def take_along(self, x: Any, indices: Any, axis: int) -> Any:
-        """The entries at `indices` along `axis`, after numpy.take_along_axis."""
+        """Return the entries at `indices` along `axis`, after numpy.take_along_axis."""
         i = np.asarray(indices)
         return self.rearrange(lambda p: np.take_along_axis(p, i, axis=axis), x)

@@ -118,7 +118,7 @@ class _Field:
         return self._exponential(sp.expand(exponent * sp.log(base)))
 
     def _extreme(self, e: Any) -> Any:
-        """The least (or the largest) argument where the signs of all differences to it are known."""
+        """Return the least (or the largest) argument where the signs of all differences to it are known."""
         sign = 1 if isinstance(e, sp.Min) else -1
         arguments = [sp.factor(sp.together(self.lower(a))) for a in e.args]
         for a in arguments:

@@ -36,7 +36,7 @@ class AnyLength(Arithmetic):
         return "AnyLength()"
 
     def array(self, name: str, *shape: Size) -> Array:
-        """An array of real letters: name[i, j]."""
+        """Return an array of real letters: name[i, j]."""
         letters = vector(name)
         return self._of(AnySize(shape, lambda *at: letters[at] if at else sp.Symbol(name, real=True)))
 
@@ -66,7 +66,7 @@ class AnyLength(Arithmetic):
         return self._of(move(*(self.asarray(x).value for x in arrays)))
 
     def where(self, mask: Any, a: Any, b: Any) -> Any:
-        """The one or the other: by one truth value for all entries, by a mask, or by an array of zeros and ones."""
+        """Choose between a and b: by one truth value for all entries, by a mask, or by an array of zeros and ones."""
         if isinstance(mask, Array):
             return mask * a + (1 - mask) * b
         if isinstance(mask, AnySize):
@@ -76,7 +76,7 @@ class AnyLength(Arithmetic):
         return self.asarray(a if bool(mask) else b)
 
     def take_along(self, x: Any, indices: Any, axis: int) -> Any:
-        """The entries at `indices`, counted from 0, along `axis`."""
+        """Return the entries at `indices`, counted from 0, along `axis`."""
         axis %= x.ndim
 
         def read(*at: Any) -> Any:
@@ -85,7 +85,7 @@ class AnyLength(Arithmetic):
         return self._of(AnySize(indices.shape, read))
 
     def power(self, x: Any, n: Any) -> Any:
-        """x^n where n is a letter: the hypothesis of the induction by which the smaller powers are powers."""
+        """Return x^n where n is a letter: the hypothesis of the induction by which the smaller powers are powers."""
         return (
             self.rearrange(lambda p: entrywise(lambda e: e**n, p), x)
             if getattr(n, "is_Symbol", False)
@@ -128,7 +128,7 @@ class AnyLength(Arithmetic):
 
 
 def entry(*indices: Any) -> Callable[[Any], Any]:
-    """The entry of an array of any length at these indices, one for each axis, as a function of the array."""
+    """Return the function that takes the entry of an array of any length at these indices, one for each axis."""
 
     def of(x: Any) -> Any:
         if x.ndim != len(indices):
@@ -139,7 +139,7 @@ def entry(*indices: Any) -> Callable[[Any], Any]:
 
 
 def whole_numbers(letters: Any, *shape: Size | str) -> AnySize:
-    """Whole numbers that formulas take as exactly known, such as tokens: letters[i], from `indexed.whole`.
+    """Return integers that formulas take as exactly known, such as tokens: letters[i], from `indexed.whole`.
 
     shape: lengths, or their names.
     """
@@ -147,17 +147,17 @@ def whole_numbers(letters: Any, *shape: Size | str) -> AnySize:
 
 
 def mask(name: str, *shape: Size | str) -> AnySize:
-    """A mask of which nothing is known: `seen(name)(i, j)` is 1 or 0. shape: lengths, or their names."""
+    """Return an arbitrary mask: `seen(name)(i, j)` is 1 or 0. shape: lengths, or their names."""
     return AnySize(_lengths(shape), seen(name), np.dtype(bool))
 
 
 def seen(name: str) -> Callable[..., Any]:
-    """The entries of the mask with this name, by their indices."""
+    """Return the entries of the mask with this name, as a function of their indices."""
     return lambda *at: _indicators().Shown(vector(name), *at)
 
 
 def abbreviated(e: Any, array: Array, lead: tuple[Any, ...], letter: Callable[..., Any]) -> Any:
-    """The expression with letter(*lead, …) for the entries of an array, at any free and bound indices.
+    """Replace the entries of an array in an expression by letter(*lead, …), at any free and bound indices.
 
     Whatever is proved of the result holds for the entries that the letters stand for.
     """
@@ -170,21 +170,20 @@ def abbreviated(e: Any, array: Array, lead: tuple[Any, ...], letter: Callable[..
 
 
 def picks(xp: AnyLength, *axes: tuple[Size, Any]) -> Array:
-    """A column that is 1 at one index and 0 at all others; of an axis that is put together, the parts by (size, index).
-
-    Shape [product of the sizes, 1].
+    """Return a column [product of the sizes, 1] that is 1 at one index, else 0; of a joined axis, parts by (size,
+    index).
     """
     rows = AnySize(tuple(n for n, _ in axes), lambda *at: sp.Mul(*map(sp.KroneckerDelta, at, (i for _, i in axes))))
     return Array(xp, np.reshape(rows, (sp.Mul(*rows.shape), 1)))  # type: ignore[call-overload]
 
 
 def place(block: Any, item: Any, width: Any) -> Any:
-    """The index (block − 1) · width + item, for item ≤ width: entry `item` of a block of `width` entries."""
+    """Return the index (block − 1) · width + item, for item ≤ width: entry `item` of a block of `width` entries."""
     return _indicators().Place(block, item, width)
 
 
 def at_least_zero(x: Any) -> Any:
-    """1 where the whole number x is at least 0, else 0."""
+    """Return 1 where the integer x is at least 0, else 0."""
     return _indicators().AtLeastZero(x)
 
 
@@ -197,7 +196,7 @@ def _bound() -> Any:
 
 
 def _largest(name: str, term: Any, at: list[Any]) -> Any:
-    """A free number for the largest of terms; of magnitudes it is positive: where all are 0, no formula divides."""
+    """Return a free letter for the largest of terms, positive for magnitudes: where all are 0, no formula divides."""
     letters = {"positive": True} if term.is_nonnegative else {"real": True}
     return sp.IndexedBase(name, **letters)[tuple(at)] if at else sp.Symbol(name, **letters)
 
@@ -207,7 +206,7 @@ def _of_sympy(name: str) -> Callable[[], Callable[..., Any]]:
 
 
 def _indicators() -> Any:
-    """The module of indicators, which imports SymPy, when it is first used."""
+    """Import the module of indicators, which imports SymPy, at first use."""
     from veriformer.spec.arithmetic import indicators
 
     return indicators

@@ -8,11 +8,11 @@ from veriformer.spec.arithmetic.lazy_sympy import sp
 
 
 def as_exponentials(e: Any) -> Any:
-    """The expression with e^{ix} for its sines and cosines: their addition theorem is then that of the exponential."""
+    """Rewrite sines and cosines by e^{ix}: their addition theorem is then that of the exponential."""
     return sp.sympify(e).rewrite(sp.exp)
 
 
 def rotated(a: Any, b: Any, angle: Any) -> tuple[Any, Any]:
-    """The pair (a, b), a column, times the rotation matrix of this angle as printed."""
+    """Multiply the column (a, b) by the rotation matrix of this angle as printed."""
     c, s = as_exponentials(sp.cos(angle)), as_exponentials(sp.sin(angle))
     return a * c - b * s, a * s + b * c

@@ -17,7 +17,7 @@ _FEW = 4
 
 
 def numeric_counterexample(left: Any, right: Any) -> str | None:
-    """A point at which the two sides differ, in words; None if the points tried show none.
+    """Return a point at which the two sides differ, in words; None if the points tried show none.
 
     Dimensions (positive integers) become 3, 4, 5 …, or 2 and 3 in turn where there are more than four, and indices
     (integers) numbers from 1 to 3, or 2; entries that are integers, such as tokens, become 0 or 1, and everything else
@@ -62,7 +62,7 @@ class _Point:
         return f" at {', '.join(shown)}{', …' if len(values) > 6 else ''}" if shown else ""
 
     def number(self, e: Any) -> Any:
-        """The value of an expression; what does not depend on an index of a sum is calculated once."""
+        """Return the value of an expression; a part that depends on no index of a sum is calculated once."""
         if e in self._known:
             return self._known[e]
         value = self._calculated(e)

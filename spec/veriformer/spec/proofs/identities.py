@@ -10,10 +10,10 @@ from veriformer.spec.proofs.tower_arithmetic import entries
 
 
 def entrywise(left: Any, right: Any) -> Iterator[tuple[Any, Any]]:
-    """The identities that make up the equality of two arrays of one shape; each entry keeps where it comes from."""
+    """Yield the identities of the entries of two arrays of one shape; each entry keeps its origin."""
     yield from zip(entries_with_origin(left), entries_with_origin(right), strict=True)
 
 
 def inner_product(a: Any, b: Any) -> Any:
-    """Σ a ⊙ b over all entries of two arrays of one shape: a vector-Jacobian product shows itself as an adjoint."""
+    """Return Σ a ⊙ b over all entries of two arrays of one shape, for the adjoint test of a vector-Jacobian product."""
     return sum(x * y for x, y in zip(entries(a), entries(b), strict=True))

@@ -9,48 +9,49 @@ from veriformer.spec.arithmetic.lazy_sympy import sp
 
 
 def vector(name: str) -> Any:
-    """A real vector or matrix of unspecified size: x[i], a[i, j]."""
+    """Return a real vector or matrix of unspecified size: x[i], a[i, j]."""
     return sp.IndexedBase(name, real=True)
 
 
 def whole(name: str, **assumptions: bool) -> Any:
-    """Whole numbers of unspecified count: tokens or positions, y[i]."""
+    """Return integers of unspecified count: tokens or positions, y[i]."""
     return sp.IndexedBase(name, integer=True, **assumptions)
 
 
 def index(names: str) -> Any:
-    """Integer indices, each within the range of the sums and vectors it is used with."""
+    """Return integer indices, each within the range of the sums and vectors that use it."""
     return sp.symbols(names, integer=True)
 
 
 def dimension(name: str) -> Any:
-    """A length: an integer of at least one."""
+    """Return a length: an integer of at least one."""
     return sp.Symbol(name, integer=True, positive=True)
 
 
 def real(names: str) -> Any:
-    """Real numbers."""
+    """Return real numbers."""
     return sp.symbols(names, real=True)
 
 
 def positive(names: str) -> Any:
-    """Positive real numbers."""
+    """Return positive real numbers."""
     return sp.symbols(names, positive=True)
 
 
 def symbolic_sum(term: Any, i: Any, n: Any) -> Any:
-    """Σ_{i=1}^n term."""
+    """Return Σ_{i=1}^n term."""
     return sp.Sum(term, (i, 1, n))
 
 
 def sum_over(size: Any, term: Callable[[Any], Any], letter: str = "j") -> Any:
-    """Σ over an index from 1 to `size`, a length or its name, of a term that is a function of the index."""
+    """Return Σ over an index from 1 to `size`, a length or its name, of a term that is a function of the index."""
     i = sp.Dummy(letter, integer=True)
     return symbolic_sum(term(i), i, dimension(size) if isinstance(size, str) else size)
 
 
 def ranged(**sizes: str) -> Callable[[str, Callable[[Any], Any]], Any]:
-    """Sums by letters: over(letter, term) is Σ over that letter's range, for a term that is a function of the index.
+    """Return sums by letters: over(letter, term) is Σ over that letter's range, for a term that is a function of the
+    index.
 
     sizes: the name of the length that each letter runs to. `over = ranged(i="n")`, and then `over("i", lambda i: …)`.
     """
@@ -62,5 +63,5 @@ def ranged(**sizes: str) -> Callable[[str, Callable[[Any], Any]], Any]:
 
 
 def delta(i: Any, j: Any) -> Any:
-    """Kronecker's δ_ij."""
+    """Return Kronecker's δ_ij."""
     return sp.KroneckerDelta(i, j)

@@ -21,12 +21,12 @@ _ENDS = {"|", ")", "]", "}", "\\}", ",", ";", ":", "&", "\\\\", "\\end", "+", "-
 
 
 def relations(formula: str) -> list[tuple[str, Read]]:
-    """The sides of a chain of relations, each with the relation before it; one side, after "", where there is none."""
+    """Return the sides of a chain of relations, each with the relation before it; a single side with ""."""
     return list(_Parser(formula).relations())
 
 
 def named(letter: str) -> str:
-    """The name of a letter, as it is read aloud."""
+    """Return the name of a letter, as read aloud."""
     return _Parser(letter).bare()[0]
 
 
@@ -148,7 +148,7 @@ class _Parser:
         return both("/", above, below)
 
     def derivative(self) -> Read:
-        r"""\frac{\partial L}{\partial x_i} is the letter dL/dx, which may be taken at i."""
+        r"""Read \frac{\partial L}{\partial x_i} as the letter dL/dx, which may be taken at i."""
         words, indices = [], []
         for _ in range(2):
             self.take("{")
@@ -160,7 +160,9 @@ class _Parser:
         return letter("/".join(words), indices)
 
     def gradient(self) -> Read:
-        r"""\nabla_x L is the letter dL/dx, \nabla S the letter dS, and \nabla (…) what the letter nabla makes of it."""
+        r"""Read \nabla_x L as the letter dL/dx, \nabla S as the letter dS, and \nabla (…) as a call of the letter
+        nabla.
+        """
         self.take()
         if self.peek() == "(":
             return both("call", letter("nabla", []), self.power())
@@ -212,7 +214,7 @@ class _Parser:
         return total
 
     def largest(self) -> Read:
-        r"""\mathrm{arg}\max_{x \in S} f(x): the first of S at which f is largest.
+        r"""Read \mathrm{arg}\max_{x \in S} f(x): the first of S at which f is largest.
 
         Without a set it is the letter that is all that stands below: a list of what the letters of f may be, each a
         mapping, of which the first is the result.
@@ -232,7 +234,7 @@ class _Parser:
         return lambda letters: next(iter(max(among(letters), key=lambda x: term({**letters, **x})).values()))
 
     def members(self) -> Read:
-        r"""\{i : …\}: those of the values that the letter i may have of which the condition holds."""
+        r"""Read \{i : …\}: those of the letter i's possible values for which the condition holds."""
         self.take("\\{")
         bound = self.take()
         condition = self.condition(bound)
@@ -264,7 +266,7 @@ class _Parser:
         return lambda letters: np.array([[entry(letters) for entry in row] for row in rows], dtype=object)
 
     def word(self) -> str:
-        """A letter with its face or accent."""
+        """Read a letter with its face or accent."""
         token = self.take()
         if token in _FACES or token in _ACCENTS:
             if self.peek() != "{":
@@ -280,7 +282,7 @@ class _Parser:
         return token.removeprefix("\\")
 
     def bare(self, alone: bool = False) -> tuple[str, list[Read]]:
-        """A letter's name, with primes, a layer in parentheses and words below, and its indices."""
+        """Read a letter's name, with primes, a layer in parentheses and words below, and its indices."""
         word, indices = self.word(), []
         while not alone:
             rest = self.tokens[self.at : self.at + 3]
@@ -311,7 +313,7 @@ class _Parser:
         return word, indices
 
     def below(self) -> tuple[str, list[Read]]:
-        """A subscript: words and numbers belong to the name, letters are indices, `ij` two, `<t` all before t."""
+        """Read a subscript: words and numbers belong to the name, letters are indices, `ij` two, `<t` all before t."""
         if self.peek() != "{":
             token = self.take()
             return (f"_{token}", []) if token.isdigit() else (f"_{token.removeprefix(chr(92))}", [])

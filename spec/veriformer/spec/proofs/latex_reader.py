@@ -56,7 +56,7 @@ _SINGLE = re.compile(r" *\\?[A-Za-z]+'? *")
 
 
 def formulas(line: str) -> Iterator[tuple[str, str]]:
-    """The formulas between the words of a line, with the word before each, without what only punctuates."""
+    """Yield the formulas between the words of a line, each with the word before it, without punctuation."""
     for word, part in _between_words(TYPESETTING.sub(" ", line)):
         for piece in at_top(part):
             if formula := _RELATED_TO_WORDS.sub("", piece.strip(" .,;:")):
@@ -84,7 +84,7 @@ _WORDS = re.compile(r"\\(?:text|mathrm)\{([^{}]*)\}(?=( *(?:[(_=]|\\max))?)")
 
 
 def at_top(text: str) -> list[str]:
-    """The text, cut at commas, semicolons and colons that stand in no brackets."""
+    """Split text at commas, semicolons and colons outside brackets."""
     depth, parts = 0, [""]
     for token in re.findall(r"\\[a-zA-Z]+|\\.|.", text):
         depth += (token in ("(", "[", "{", "\\{", "\\begin")) - (token in (")", "]", "}", "\\}", "\\end"))
@@ -96,7 +96,7 @@ def at_top(text: str) -> list[str]:
 
 
 def spoken(letter: str) -> str:
-    """The name of a letter in LaTeX, as it is read aloud."""
+    """Return the name of a letter in LaTeX, as read aloud."""
     try:
         return named(letter)
     except UnreadableError:

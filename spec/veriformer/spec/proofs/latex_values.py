@@ -65,7 +65,7 @@ def _equal(a: Any, b: Any) -> bool:
 
 
 def letter(name: str, indices: list[Read]) -> Read:
-    """A letter, or a function that has a name, taken at its indices."""
+    """Return the reader of a letter, or a named function, at its indices."""
 
     def value(letters: Letters) -> Any:
         known = {**_FUNCTIONS, "infty": sp.oo, "pi": sp.pi, "e": sp.E, **letters}
@@ -95,12 +95,12 @@ def _at(value: Any, indices: list[Any]) -> Any:
 
 
 def then(read: Read, function: Callable[[Any], Any]) -> Read:
-    """A function of what is read."""
+    """Return the reader that applies a function to what another reads."""
     return lambda letters: function(read(letters))
 
 
 def both(operator: str, left: Read, right: Read) -> Read:
-    """Two parts of a formula, joined by an operator."""
+    """Return the reader of two parts of a formula, joined by an operator."""
     if operator == "\\oplus":
         return lambda letters: letters["oplus"](left(letters), right(letters))
     return lambda letters: _OPERATORS[operator](left(letters), right(letters))

@@ -31,12 +31,12 @@ _PROVER = tuple(
 
 
 def directory() -> Path:
-    """Where verdicts are kept: $VERIFORMER_CACHE, or .veriformer in the working directory, and there `proofs`."""
+    """Return the folder of verdicts: `proofs` in $VERIFORMER_CACHE, or in .veriformer in the working directory."""
     return Path(os.environ.get("VERIFORMER_CACHE", ".veriformer")) / "proofs"
 
 
 def load(step: Step) -> dict[str, Any] | None:
-    """The verdict that is known of this step as it stands, if any."""
+    """Return the stored verdict of this step as it stands; None where there is none."""
     with suppress(OSError, ValueError):
         known = json.loads((directory() / f"{key(step)}.json").read_text(encoding="utf-8"))
         return known if isinstance(known, dict) else None
@@ -54,7 +54,7 @@ def store(step: Step, verdict: dict[str, Any]) -> None:
 
 
 def key(step: Step) -> str:
-    """A digest of the step's name and scope, of the sources it rests on, and of the version of SymPy."""
+    """Return a digest of the step's name and scope, of the sources it rests on, and of the version of SymPy."""
     file = inspect.getsourcefile(step.identity)
     if file is None:
         raise ValueError(f"identity: expected a function of a module, got {step.identity!r}")
@@ -65,7 +65,7 @@ def key(step: Step) -> str:
 
 
 def _closure(file: Path) -> frozenset[Path]:
-    """The file, the prover, and every module of this package that they import, directly or not."""
+    """Return the file, the prover, and every module of this package that they import, directly or not."""
     found: set[Path] = set()
     todo = [file, *map(_locate, _PROVER)]
     while todo:

@@ -53,7 +53,7 @@ def computed(function: Callable[..., Any], *arguments: Any, **options: Any) -> C
 
 
 def plain(side: Any) -> Any:
-    """The expression of a side, without where it comes from."""
+    """Return the expression of a side, without its origin."""
     return sp.sympify(side.value if isinstance(side, Computed) else side)
 
 
@@ -66,13 +66,13 @@ def restated(left: Any, right: Any) -> bool:
 
 
 def at_letters(left: Any, right: Any) -> set[str]:
-    """The functions that computed one side of an identity, and not the other, on arrays of any length."""
+    """Return the functions that computed one side of an identity, and not the other, on arrays of any length."""
     first, second = ({side.origin} if _any_length(side) else set() for side in (left, right))
     return first ^ second
 
 
 def named(function: Callable[..., Any]) -> str:
-    """The name of a function as an origin."""
+    """Return the name of a function as an origin."""
     return f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '<unnamed>')}"
 
 
@@ -85,12 +85,12 @@ _ANY_LENGTH = "AnyLength()"
 
 
 def entries_with_origin(x: Any) -> list[Any]:
-    """The entries of an array or of a sequence, each with the origin that the whole has."""
+    """Return the entries of an array or of a sequence, each with the origin of the whole."""
     return [replace(x, value=e) for e in flat(x.value)] if isinstance(x, Computed) else flat(x)
 
 
 def flat(x: Any) -> list[Any]:
-    """The entries of an array of any arithmetic, of a NumPy array, or of a sequence, also of one that was computed."""
+    """Return the entries of an array of any arithmetic, of a NumPy array, or of a sequence, also of a computed one."""
     return list(_values(x).ravel())
 
 

@@ -79,7 +79,9 @@ _LONGEST = 200
 
 
 def _told(left: Any, right: Any) -> tuple[str, str]:
-    """The identity in SymPy's notation and in LaTeX; of a side that is too long, only how long it is."""
+    """Return the identity in SymPy's notation and in LaTeX; a side that is too long is given as its number of
+    operations.
+    """
     from veriformer.spec.proofs.readable import in_latex, readable
 
     sizes = [(readable(e), e.count_ops()) for e in (left, right)]
@@ -89,8 +91,11 @@ def _told(left: Any, right: Any) -> tuple[str, str]:
 
 
 def _judge(step: Step, judged: list[tuple[Any, Any]], ran: set[str]) -> tuple[str, str]:
-    """The status and the detail. The two sides of each identity that was looked at, and what computed one of them on
-    arrays of any length, are added to ``judged`` and ``ran``."""
+    """Return status and detail of a step.
+
+    The sides of each examined identity, and the functions that computed one of them on arrays of any length, are added
+    to ``judged`` and ``ran``.
+    """
     from veriformer.spec.proofs.algebra import is_identically_zero
     from veriformer.spec.proofs.counterexample import numeric_counterexample
 
@@ -115,7 +120,8 @@ def _judge(step: Step, judged: list[tuple[Any, Any]], ran: set[str]) -> tuple[st
 
 
 def sabotaged(step: Step) -> Iterator[Step]:
-    """False variants of the step, one identity at a time: its right-hand side negated, doubled, or shifted by one.
+    """Yield false variants of the step, one identity at a time: its right-hand side negated, doubled, or shifted by
+    one.
 
     Zero is neither negated nor doubled, in disguise or not. A prover that accepts any of these proves nothing.
     """

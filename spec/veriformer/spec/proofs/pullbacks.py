@@ -51,7 +51,7 @@ def vjp_step(
 
 
 def pulled_back(y: Any, letter: Any) -> Any:
-    """Σ_i g_i ∂y_i / ∂letter over all entries of an array of any length, or g ∂y / ∂letter of a single number.
+    """Return Σ_i g_i ∂y_i / ∂letter over all entries of an array of any length, or g ∂y / ∂letter of a single number.
 
     The slope of max(x, 0) is written as max(x, 0) / x, which it is for x ≠ 0.
     """
@@ -66,7 +66,7 @@ def pulled_back(y: Any, letter: Any) -> Any:
 
 
 def _of_places(i: Any, j: Any) -> Any:
-    """δ_ij, where two places in blocks of one width are the same if block and entry are."""
+    """Return δ_ij, where two places in blocks of one width are equal if block and entry are."""
     from veriformer.spec.arithmetic.indicators import Place
 
     if isinstance(i, Place) and isinstance(j, Place) and i.args[2] == j.args[2]:
@@ -75,7 +75,7 @@ def _of_places(i: Any, j: Any) -> Any:
 
 
 def _entry_of(k: int, at: tuple[Any, ...], shape: tuple[Any, ...], parts: Any) -> Any:
-    """The entry of the k-th of several arrays, or of the only one, which must have this shape."""
+    """Return the entry of the k-th of several arrays, or of the only one, which must have this shape."""
     found = parts[k] if isinstance(parts, tuple) else parts
     if len(found.shape) != len(shape) or any(sp.expand(a - b) != 0 for a, b in zip(found.shape, shape, strict=True)):
         raise ValueError(f"vjp: expected the shape {shape} of the argument, got {found.shape}")

@@ -13,7 +13,7 @@ _LETTERS = "jklhgpqrstuvwxyz"
 
 
 def readable(e: Any) -> Any:
-    """The expression with letters for the indices of sums that nobody named: j innermost, then k, l and so on."""
+    """Name the unnamed indices of sums in an expression: j innermost, then k, l and so on."""
     names = {s.name for s in e.atoms(sp.Symbol) if not _nameless(s)} | {str(s.func) for s in e.atoms(sp.Function)}
     letters = [c for c in _LETTERS if c not in names]
 
@@ -37,7 +37,7 @@ def readable(e: Any) -> Any:
 
 
 def in_latex(e: Any) -> str:
-    """LaTeX, with a comma between the two that Kronecker's delta compares where they are more than letters."""
+    """Return LaTeX, with a comma between the indices of Kronecker's delta where they are more than letters."""
     return str(_Printer().doprint(e))
 
 

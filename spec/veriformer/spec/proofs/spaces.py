@@ -47,7 +47,7 @@ _INTERVAL = re.compile(r"([\[(])(.*), (.*)([\])])")
 
 
 def spaces(name: str, space: str) -> Iterable[tuple[str, str]]:
-    """The symbols of one line and the space of each: one for all of them, or one for each."""
+    """Return the symbols of a line with the space of each: one for all of them, or one for each."""
     names, places = at_top(name), at_top(space)
     if len(places) != len(names):
         places = [space] * len(names)
@@ -55,7 +55,7 @@ def spaces(name: str, space: str) -> Iterable[tuple[str, str]]:
 
 
 def read(space: str) -> Space:
-    """The parts of a space that is no set of functions."""
+    """Read the parts of a space that is no set of functions."""
     found = _SPACE.fullmatch(space)
     entries, power = (found[1], found[2] or "") if found else (space, "")
     return Space(entries, tuple(power.removeprefix("{").removesuffix("}").split(r" \times ")) if power else ())
@@ -129,7 +129,7 @@ def _evaluated(latex: str, sizes: Sizes) -> Any:
 
 
 def _numbers(value: Any) -> Any:
-    """Entries in float64; a letter of a proof stands for numbers that are all that is assumed of it."""
+    """Return entries in float64; for a letter of a proof, numbers that satisfy exactly its assumptions."""
     if isinstance(value, sp.Symbol):
         least = 1 if value.is_positive else 0 if value.is_nonnegative else -1
         return np.array([least, least + 2]) if value.is_integer else np.array([least + 0.25 * (least == 0), 2.5, least])
@@ -137,7 +137,7 @@ def _numbers(value: Any) -> Any:
 
 
 def _listed(entries: str, sizes: Sizes) -> list[float]:
-    r"""The numbers of a set that is printed as \{0, 1\} or \{0, \dots, V - 1\}."""
+    r"""Return the numbers of a set that is printed as \{0, 1\} or \{0, \dots, V - 1\}."""
     words = at_top(entries.removeprefix(r"\{").removesuffix(r"\}"))
     if len(words) == 3 and "dots" in words[1]:
         first, last = (int(_evaluated(words[k], sizes)) for k in (0, 2))

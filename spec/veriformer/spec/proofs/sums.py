@@ -39,13 +39,13 @@ def _sum(body: Any, limits: tuple[Any, Any, Any]) -> Any:
 
 
 def _expanded(body: Any) -> Any:
-    """Multiplied out. SymPy makes products of exponentials of sums, which are taken back."""
+    """Expand products. SymPy makes products of exponentials of sums, which are taken back."""
     e = sp.expand(body)
     return e.xreplace({p: sp.exp(sp.Sum(p.function.exp, *p.limits)) for p in e.atoms(sp.Product)})
 
 
 def _decided(body: Any, i: Any, first: Any, last: Any) -> Any:
-    """The body with the comparisons decided that come out alike over the whole range of i."""
+    """Decide the comparisons in the body that have one value over the whole range of i."""
     from veriformer.spec.arithmetic.indicators import AtLeastZero
 
     rest = sp.Dummy("u", integer=True, nonnegative=True)
@@ -77,7 +77,7 @@ def _monomial(term: Any, i: Any, first: Any, last: Any) -> Any:
 
 
 def _renamed(nested: Any) -> Any:
-    """The sum with indices of its own, which no sum beside it or inside a function has."""
+    """Return the sum with fresh indices, which no sum beside it or inside a function has."""
     own = {k: sp.Dummy(integer=True, positive=k.is_positive) for k, _, _ in nested.limits}
     return sp.Sum(
         nested.function.xreplace(own), *((own[k], a.xreplace(own), b.xreplace(own)) for k, a, b in nested.limits)
@@ -99,7 +99,7 @@ def _ordered(term: Any, limits: tuple[Any, ...]) -> Any:
 
 
 def _orders(limits: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-    """The orders in which ranges are sorted: only indices of one range can change places."""
+    """Yield the orders in which ranges are sorted: only indices of one range can change places."""
     ranges = groupby(sorted(limits, key=_range), key=_range)
     alike = [list(permutations(group)) for _, group in ranges]
     return (tuple(chain(*chosen)) for chosen in product(*alike))

@@ -30,7 +30,7 @@ class TowerArithmetic(Symbolic):
         self.functions = {**self.functions, "exp": np.frompyfunc(self._exp, 1, 1), "max": remembered_max}
 
     def _exp(self, argument: Any) -> Any:
-        """A generator for e^argument; what is the logarithm of something leaves the exponent."""
+        """Return a generator for e^argument; logarithms leave the exponent."""
         rest, factor = sp.S.Zero, sp.S.One
         for term in sp.Add.make_args(argument):
             q, f = term.as_coeff_Mul()
@@ -43,7 +43,7 @@ class TowerArithmetic(Symbolic):
         return factor * self._exponentials.setdefault(rest, sp.Dummy(f"E{len(self._exponentials)}", positive=True))
 
     def derivative(self, e: Any, x: Any) -> Any:
-        """∂e/∂x by SymPy, with the chain rule through every generator."""
+        """Return ∂e/∂x by SymPy, with the chain rule through every generator."""
         total = sp.diff(e, x)
         for argument, generator in self._exponentials.items():
             if e.has(generator):
@@ -51,23 +51,23 @@ class TowerArithmetic(Symbolic):
         return total
 
     def in_full(self, e: Any) -> Any:
-        """The expression with its generators written as exponentials again."""
+        """Return the expression with its generators written as exponentials again."""
         for argument, generator in reversed(self._exponentials.items()):
             e = e.xreplace({generator: sp.exp(argument)})
         return e
 
     def gradient(self, outputs: Any, cotangent: Any, x: Any) -> list[Any]:
-        """Σ g ⊙ ∂(outputs)/∂x for every entry of x, the definition of a vector-Jacobian product."""
+        """Return Σ g ⊙ ∂(outputs)/∂x for every entry of x, the definition of a vector-Jacobian product."""
         scalar = sum(g * o for g, o in zip(entries(cotangent), entries(outputs), strict=True))
         return [self.derivative(scalar, entry) for entry in entries(x)]
 
     def symbols(self, name: str, *shape: int, **assumptions: bool) -> Any:
-        """An array of real symbols with this name."""
+        """Return an array of real symbols with this name."""
         return self.asarray(symbols(name, *shape, **assumptions))
 
 
 def symbols(name: str, *shape: int, **assumptions: bool) -> Any:
-    """A NumPy object array of real symbols, numbered by their indices."""
+    """Return a NumPy object array of real symbols, numbered by their indices."""
     array = np.empty(shape, dtype=object)
     for index in np.ndindex(*shape):
         array[index] = sp.Symbol(name + "".join(f"_{i + 1}" for i in index), **(assumptions or {"real": True}))
@@ -75,7 +75,7 @@ def symbols(name: str, *shape: int, **assumptions: bool) -> Any:
 
 
 def entries(x: Any) -> list[Any]:
-    """The entries of an array of any arithmetic, of a NumPy array, or of a sequence."""
+    """Return the entries of an array of any arithmetic, of a NumPy array, or of a sequence."""
     return flat(x)
 
 

@@ -36,7 +36,7 @@ def _by_slug() -> dict[str, Requirement]:
 
 
 def requirement(slug: str) -> Requirement:
-    """The requirement of that slug. Raises KeyError that names the slug where there is none."""
+    """Return the requirement of that slug. Raises KeyError, which names an unknown slug."""
     return _by_slug()[slug]
 
 

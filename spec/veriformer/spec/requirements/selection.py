@@ -14,7 +14,7 @@ class UnknownSelectionError(ValueError):
 
 
 def matching(word: str, among: Sequence[Requirement]) -> list[Requirement]:
-    """The requirements that a word selects: by slug, operation, equation number (``24a``, ``20-23``) or glob.
+    """Return the requirements that a word selects: by slug, operation, equation number (``24a``, ``20-23``) or glob.
 
     Raises UnknownSelectionError where it selects none.
     """

@@ -51,7 +51,7 @@ def main(
 
 
 def drawn(mutations: Sequence[Mutation], sample: int | None, seed: int) -> list[Mutation]:
-    """A sample in which every kind has its turn, or all of them."""
+    """Draw a sample in which the kinds alternate; all mutations if sample is None."""
     if sample is None:
         return list(mutations)
     rng = random.Random(seed)
@@ -62,7 +62,7 @@ def drawn(mutations: Sequence[Mutation], sample: int | None, seed: int) -> list[
 
 @cache
 def digest(tests: Path) -> str:
-    """Of every text that an outcome depends on."""
+    """Return a digest of every file that an outcome depends on."""
     total = hashlib.sha256()
     for file in sorted([*ROOT.rglob("*.py"), *ROOT.rglob("*.tsv"), *tests.glob("*.py")]):
         total.update(file.read_bytes())
@@ -70,14 +70,14 @@ def digest(tests: Path) -> str:
 
 
 def recall(file: Path, state: str) -> dict[str, Outcome]:
-    """The outcomes in the journal that still hold."""
+    """Return the outcomes in the journal that still hold."""
     lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
     rows = [json.loads(line) for line in lines]
     return {r["name"]: Outcome(r["by"], r["detail"], r["seconds"]) for r in rows if r["state"] == state}
 
 
 def report(mutations: Sequence[Mutation], outcomes: dict[str, Outcome]) -> None:
-    """A line per kind, then every survivor."""
+    """Print a line per kind, then every survivor."""
     for kind in KINDS:
         of = [m for m in mutations if m.kind == kind]
         counts = Counter("equivalent" if m.name in EQUIVALENT else outcomes[m.name].by for m in of)

@@ -15,14 +15,14 @@ _BY_NAME = ("veriformer.spec.registry", "veriformer.spec.requirements")
 
 
 def source(module: str) -> Path:
-    """The file of a module of the specification."""
+    """Return the file of a module of the specification."""
     file = ROOT.joinpath(*module.split(".")[2:])
     return file / "__init__.py" if file.is_dir() else file.with_suffix(".py")
 
 
 @cache
 def imported(file: Path) -> frozenset[str]:
-    """The modules of the specification that a file imports itself."""
+    """Return the modules of the specification that a file itself imports."""
     found: set[str] = set()
     for node in ast.walk(_tree(file)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(PACKAGE):
@@ -31,7 +31,7 @@ def imported(file: Path) -> frozenset[str]:
 
 
 def forget(module: str) -> None:
-    """Unload a module and every one that imports it, directly or not: they are loaded anew when they are needed."""
+    """Unload a module and every one that imports it, directly or not, so that the next import loads them anew."""
     loaded = [name for name in sys.modules if name.startswith(f"{PACKAGE}.")]
     direct = {name: imported(source(name)) for name in loaded}
     found = {module, *_BY_NAME}
@@ -60,7 +60,7 @@ Place = tuple[str, str]
 
 @cache
 def everything() -> Mapping[Place, frozenset[Place]]:
-    """Of every name of every module of the specification: what its definitions name."""
+    """Return, for every name of every module of the specification, the names in its definitions."""
     graph: dict[Place, frozenset[Place]] = {}
     for file in sorted(ROOT.rglob("*.py")):
         module = ".".join((PACKAGE, *file.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")

@@ -71,7 +71,7 @@ class Mutation:
         return frozenset(name for s in lies for name in defined(s))
 
     def applied(self) -> bytes:
-        """The text of the file with the mutation in it."""
+        """Return the text of the file with the mutation in it."""
         text = (ROOT / self.file).read_bytes()
         return text[: self.start] + self.new.encode() + text[self.end :]
 
@@ -80,13 +80,13 @@ class Mutation:
 
 
 def all_mutations() -> list[Mutation]:
-    """Every mutation of every file of the specification that compiles, in a fixed order."""
+    """Return every mutation of every file of the specification that compiles, in a fixed order."""
     files = (p for p in sorted(ROOT.rglob("*.py")) if p.relative_to(ROOT).parts[0] not in _UNTOUCHED)
     return [m for file in files for m in mutations(file)]
 
 
 def mutations(file: Path) -> list[Mutation]:
-    """Every mutation of one file."""
+    """Return every mutation of a file."""
     text, name = file.read_bytes(), str(file.relative_to(ROOT))
     starts = [0]
     for line in text.splitlines(keepends=True):
@@ -119,13 +119,13 @@ def _compiles(text: bytes) -> bool:
 
 
 def first_line(statement: ast.stmt) -> int:
-    """The first line of a statement, its decorators included."""
+    """Return the first line of a statement, its decorators included."""
     decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
     return min([statement.lineno, *(d.lineno for d in decorators)])
 
 
 def defined(statement: ast.stmt) -> list[str]:
-    """The names that a statement of a module defines."""
+    """Return the names that a statement of a module defines."""
     if isinstance(statement, ast.FunctionDef | ast.ClassDef):
         return [statement.name]
     if isinstance(statement, ast.ImportFrom | ast.Import):
@@ -188,14 +188,14 @@ def _corrections(call: ast.Call, owner: str) -> Iterator[Change]:
 
 
 def in_code(body: Sequence[ast.stmt]) -> Iterator[Replaced]:
-    """Signs, constants, swapped operands, dropped terms, comparisons, max and min of a function's body."""
+    """Yield changed signs, constants, operands, terms, comparisons, max and min of a function's body."""
     for statement in body:
         for node in _computing(statement):
             yield from _of(node)
 
 
 def _computing(node: ast.AST) -> Iterator[ast.AST]:
-    """The node and what is below it, but for docstrings, messages of errors, annotations and nested functions."""
+    """Yield the node and its descendants, but for docstrings, messages of errors, annotations and nested functions."""
     if isinstance(node, ast.Raise | ast.FunctionDef | ast.JoinedStr | ast.Assert):
         return
     yield node
@@ -235,7 +235,7 @@ def _binary(node: ast.BinOp) -> Iterator[Replaced]:
 
 
 def in_default(default: ast.expr) -> Iterator[Replaced]:
-    """A number a tenth more, or one more where it is an integer; a tuple reversed."""
+    """Yield changed defaults: a float a tenth more, an integer one more, a tuple reversed."""
     if isinstance(default, ast.Tuple) and len(default.elts) > 1:
         yield default, "reversed", ast.unparse(ast.Tuple(default.elts[::-1], ast.Load()))
     for node in ast.walk(default):
@@ -262,7 +262,9 @@ _LATEX: dict[str, tuple[str, str | Callable[[re.Match[str]], str]]] = {
 
 
 def in_latex(text: ast.expr) -> Iterator[Replaced]:
-    """Signs, numbers, indices, extrema, sums, fractions of a LaTeX string, one place at a time; words are let be."""
+    """Yield changed signs, numbers, indices, extrema, sums, fractions of a LaTeX string, one place at a time; not
+    words.
+    """
     value = text.value if isinstance(text, ast.Constant) else ""
     if not isinstance(value, str):
         return
@@ -284,7 +286,7 @@ _SPACES = {
 
 
 def in_domain(space: ast.expr) -> Iterator[Replaced]:
-    """The space that a symbol is from: its field, its bound, its size."""
+    """Yield changed spaces of a symbol: its field, its bound, its size."""
     value = space.value if isinstance(space, ast.Constant) else ""
     if isinstance(value, str):
         for name, (pattern, new) in _SPACES.items():

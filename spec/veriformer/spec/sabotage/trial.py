@@ -116,9 +116,9 @@ def _judged(mutation: Mutation, tests: Path) -> tuple[str, str]:
 
 
 def _failed_proof(mutation: Mutation) -> str:
-    """The first step or erratum that does not hold: of this file's equations first, then of those that import it.
+    """Return the first step or erratum that fails: of this file's equations first, then of those that import it.
 
-    A step whose code names nothing that is mutated, nor does the code of what it names, is the same as before.
+    A step whose code names nothing that is mutated, directly or not, is unchanged, and not proved again.
     """
     from veriformer.spec.proofs.prover import prove
 
@@ -140,7 +140,7 @@ def _failed_proof(mutation: Mutation) -> str:
 
 
 def resting_on(module: str) -> list[Equation]:
-    """The equations of this module, then those whose modules import it, then those that state its formulas."""
+    """Return the equations of this module, then of modules that import it, then those that state its formulas."""
     from veriformer.spec.registry import equations
 
     recorded = getattr(sys.modules.get(module), "EQUATIONS", ())
@@ -188,7 +188,8 @@ def _first_failure(
 
 
 def _failed_test(mutation: Mutation, tests: Path) -> str:
-    """The first test that fails: for a printed line of those that read such, for all else of those that import it.
+    """Return the first failing test: for a printed line of the tests that read such lines, else of those that import
+    it.
 
     Of a line that belongs to one equation, tests of the other equations are left out.
     """

@@ -78,19 +78,19 @@ class Item:
 
 @cache
 def titles() -> dict[str, str]:
-    """The titles of the documents, by their numbers."""
+    """Return the titles of the documents, by their numbers."""
     return {row["document"]: row["title"] for row in _rows("source_documents.tsv")}
 
 
 @cache
 def statements() -> tuple[SourceStatement, ...]:
-    """Every statement, in the order of the documents."""
+    """Return every statement, in the order of the documents."""
     return tuple(_statement(row) for name in _TABLES for row in _rows(f"statements/{name}.tsv"))
 
 
 @cache
 def items() -> tuple[Item, ...]:
-    """Every statement with its name and kind."""
+    """Return every statement with its name and kind."""
     seen: Counter[tuple[str, int]] = Counter()
     found = []
     for statement in statements():
@@ -101,7 +101,7 @@ def items() -> tuple[Item, ...]:
 
 
 def decided_by(equations: Sequence[Equation], *, everything: bool) -> tuple[Item, ...]:
-    """The items that these equations decide; with everything, also those that nothing decides."""
+    """Return the items that these equations decide; with everything, also those that nothing decides."""
     slugs = {e.slug for e in equations}
     return tuple(i for i in items() if (slugs & i.statement.equations if i.statement.equations else everything))
 
@@ -114,7 +114,7 @@ def counts(found: Iterable[Item]) -> dict[str, int]:
 
 @cache
 def places() -> tuple[Place, ...]:
-    """Where the documents show formulas and numbers."""
+    """Return the places of formulas and numbers in the documents."""
     return tuple(
         Place(document, kind, first, last)
         for document, kinds in json.loads(_text("source_places.json")).items()
@@ -125,20 +125,20 @@ def places() -> tuple[Place, ...]:
 
 @cache
 def excused() -> tuple[tuple[Place, str], ...]:
-    """Lines that show something and need no statement, with the reason."""
+    """Return lines that show something and need no statement, with the reason."""
     rows = _rows("lines_without_statement.tsv")
     return tuple((Place(r["document"], "", int(r["first"]), int(r["last"])), r["reason"]) for r in rows)
 
 
 def uncovered() -> tuple[Place, ...]:
-    """The places that no statement touches and that no reason excuses."""
+    """Return the places that no statement quotes and no reason excuses."""
     covered = {(q.document, n) for s in statements() for q in s.quoted for n in quoted_lines(q)}
     covered |= {(p.document, n) for p, _ in excused() for n in range(p.first, p.last + 1)}
     return tuple(p for p in places() if not covered & {(p.document, n) for n in range(p.first, p.last + 1)})
 
 
 def quoted_lines(quotation: Quotation) -> range:
-    """The lines of a quotation: in its words a line ends at "⏎"."""
+    """Return the lines of a quotation, in which "⏎" ends a line."""
     return range(quotation.line, quotation.line + 1 + quotation.words.count(LINE_END))
 
 
@@ -163,7 +163,7 @@ def _kind(quotation: Quotation) -> str:
 
 
 def _rows(name: str) -> list[dict[str, str]]:
-    """The rows of a table by their columns."""
+    """Return the rows of a table by their columns."""
     header, *rows = (line.split("\t") for line in _text(name).splitlines())
     for n, row in enumerate(rows, 2):
         if len(row) != len(header):
