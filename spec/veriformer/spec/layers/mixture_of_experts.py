@@ -172,7 +172,9 @@ class _Case:
         return sum(said) / sum(weights[e] for e in (asked if renormalised else range(len(w1))))
 
 
-@step(scope=Scope.ENUMERATED, detail="3 experts of one hidden unit, two tokens, choices of one, two and three, both softmaxes")
+@step(
+    scope=Scope.ENUMERATED, detail="3 experts of one hidden unit, two tokens, choices of one to three, both softmaxes"
+)
 def _formula() -> Identities:
     """The formula is the sum over the chosen experts."""
     choices = [[True, False, True], [False, True, False]], [[True, True, True], [False, True, True]]
