@@ -117,6 +117,25 @@ class Fitting:
                 return found
         return found
 
+    def holds(self, function: Callable[..., Any], conventions: Mapping[str, str]) -> bool | None:
+        """Return whether every call that a function answers is right, in the first format in which it answers some.
+
+        It ends at the first that is not. None where no call is answered.
+        """
+        target = self._plain(target_of(self.operation.name, function, conventions))
+        if hidden(target, self.operation.name):  # its constants are found from all calls
+            fit = self.fit(function, conventions)
+            return fit.everywhere if fit.answered else None
+        for dtype in self.answers or [dtype for dtype in FORMATS if dtype in self.operation.dtypes]:
+            answers = ((call, _answer(target, call)[0]) for call in self._drawn(dtype, target, conventions))
+            fits = (self._fit_one(target, call, outcome) for call, outcome in answers if outcome is not None)
+            held = (fit.everywhere for fit in fits if fit.answered)
+            first = next(held, None)
+            if first is not None:
+                self.answers = [dtype]
+                return first and all(held)
+        return None
+
     def _plain(self, target: Target) -> Target:
         """Return a target that is asked for no features which modules that hold their weights hardly ever have."""
         known = {one.name for one in features(self.operation.name)}
@@ -183,8 +202,12 @@ class Fitting:
 
     def _right(self, target: Target, call: Call, outcome: Outcome) -> bool:
         """Return whether the outcome of a call is right."""
+        return self._fit_one(target, call, outcome).everywhere
+
+    def _fit_one(self, target: Target, call: Call, outcome: Outcome) -> Fit:
+        """Return the fit of one call, none of which is answered where the target's constants do not admit it."""
         constants = stated(target, self.operation.name)
-        return _fit(self.operation, 1, [(call, outcome)], constants, "", 0).everywhere
+        return _fit(self.operation, 1, [(call, outcome)], constants, "", 0)
 
     def vanishes(self, function: Callable[..., Any]) -> bool:
         """Return whether the result of every plain call that is answered is 0 where all weights but w_o are."""
@@ -208,14 +231,14 @@ class Fitting:
         """
         answers = self._answers(function, conventions)
         for name, rival in rivals:
-            alike = self._compared(answers, rival, conventions)
+            alike = self._compare_answers(answers, rival, conventions)
             if next(alike, False) and all(alike):
                 return name
         return None
 
     def differs(self, function: Callable[..., Any], other: Callable[..., Any], conventions: Mapping[str, str]) -> bool:
         """Return whether a function gives something else than another one in some plain call that both answer."""
-        return not all(self._compared(self._answers(function, conventions), other, conventions))
+        return not all(self._compare_answers(self._answers(function, conventions), other, conventions))
 
     def _answers(self, function: Callable[..., Any], conventions: Mapping[str, str]) -> list[tuple[Call, Any]]:
         """Return the plain calls that a function answers, with its results."""
@@ -224,7 +247,7 @@ class Fitting:
         outcomes = [(call, _answer(target, call)[0]) for call in plain]
         return [(call, outcome.value) for call, outcome in outcomes if outcome is not None]
 
-    def _compared(
+    def _compare_answers(
         self, answers: Sequence[tuple[Call, Any]], rival: Callable[..., Any], conventions: Mapping[str, str]
     ) -> Iterator[bool]:
         """Yield whether results are those of a rival, for each call that it answers."""

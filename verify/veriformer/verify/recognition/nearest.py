@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -56,23 +55,17 @@ _MORE_DRAWN = 4 * DRAWN
 
 
 def nearest(
-    form: Form,
-    candidate: Candidate,
-    match: Match,
-    pinned: Mapping[str, str],
-    drawn: Fitting | None = None,
-    *,
-    most: float = math.inf,
+    form: Form, candidate: Candidate, match: Match, pinned: Mapping[str, str], drawn: Fitting | None = None
 ) -> Reading:
     """Return the reading that fits everywhere, else the one that explains most; of equal ones the contract's own.
 
     Where most calls are refused for the shapes that they have, it is the nearest on calls of other shapes. drawn: the
-    calls of the operation, where another candidate was tried on them. most: so many numbers a call has at most.
+    calls of the operation, where another candidate was tried on them.
     """
-    found = _nearest(form, candidate, match, pinned, drawn, most)
+    found = _nearest(form, candidate, match, pinned, drawn)
     if form.judge is not None or found.fit.raised <= found.fit.answered:
         return found
-    fitting = Fitting(OPERATION[form.operation], most=most)
+    fitting = Fitting(OPERATION[form.operation])
     function = form.bind(candidate, found.readings)
     fitting.fit(function, found.conventions)
     refused = fitting.refused(function, found.conventions)
@@ -80,14 +73,9 @@ def nearest(
 
 
 def _nearest(
-    form: Form,
-    candidate: Candidate,
-    match: Match,
-    pinned: Mapping[str, str],
-    drawn: Fitting | None,
-    most: float = math.inf,
+    form: Form, candidate: Candidate, match: Match, pinned: Mapping[str, str], drawn: Fitting | None
 ) -> Reading:
-    fitting = (drawn or Fitting(OPERATION[form.operation], most=most)) if form.judge is None else None
+    fitting = (drawn or Fitting(OPERATION[form.operation])) if form.judge is None else None
     known = conventions_of(form, match)
     conventions = list(choices_of(known, pinned, ""))
 

@@ -8,22 +8,21 @@ from __future__ import annotations
 
 import enum
 import inspect
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import chain
 from typing import Any
 
 import torch
 from torch import nn
 
 from veriformer.verify.forms.candidate import Candidate, words
-from veriformer.verify.forms.form import Fit
 from veriformer.verify.forms.meanings import BUILT, CALLED, IDENTITY, VALUES, WITHOUT
 from veriformer.verify.forms.recording import open_parameters, recorded, with_default
 from veriformer.verify.forms.rotation import STARTS
 from veriformer.verify.recognition.fitting import Fitting
-from veriformer.verify.recognition.nearest import OPERATION, Reading, choices_of, conventions_of, nearest
+from veriformer.verify.recognition.nearest import OPERATION, READINGS, Reading, choices_of, conventions_of
 
 MOST = 8
 """Maximum number of parameters that are tried."""
@@ -121,7 +120,9 @@ def _words_of(found: Reading) -> tuple[str, ...]:
     thing = inspect.unwrap(found.candidate.thing) if not found.candidate.is_class else found.candidate.thing
     functions = vars(thing).values() if found.candidate.is_class else (thing,)
     codes = [code for code in (getattr(x, "__code__", None) for x in functions) if code is not None]
-    listed = chain.from_iterable(x if isinstance(x, tuple) else (x,) for code in codes for x in code.co_consts)
+    listed = itertools.chain.from_iterable(
+        x if isinstance(x, tuple) else (x,) for code in codes for x in code.co_consts
+    )
     return tuple(dict.fromkeys(x for x in listed if isinstance(x, str) and x.isidentifier()))
 
 
@@ -132,27 +133,30 @@ def _varied(found: Reading, name: str, value: Any) -> Reading | None:
 
 def _is_right(found: Reading, drawn: Fitting, name: str, default: Any) -> bool:
     """Return whether other values are taken, and results are right by some convention or reading for each that is."""
-    fits = []
+    held = []
     for value in _others(found, default):
         function = _bound(found, name, value)
         if function is not None:
-            fits.append(max((drawn.fit(function, one) for one in _conventions(found)), key=lambda fit: fit.rank()))
-            if fits[-1].answered and not fits[-1].everywhere:
-                fits[-1] = _otherwise(found, name, value) or fits[-1]
-    answered = [fit for fit in fits if fit.answered]
-    return bool(answered) and all(fit.everywhere for fit in answered)
+            some = [drawn.holds(function, one) for one in _conventions(found)]
+            if any(one is not None for one in some):
+                held.append(any(some) or _is_right_otherwise(found, name, value))
+    return bool(held) and all(held)
 
 
-def _otherwise(found: Reading, name: str, value: Any) -> Fit | None:
-    """Return the fit of the nearest reading of a candidate whose parameter has another value: a flag may choose it."""
+def _is_right_otherwise(found: Reading, name: str, value: Any) -> bool:
+    """Return whether a candidate is right by some reading with another value of a parameter: a flag may choose it."""
     varied = _varied(found, name, value)
     try:
         match = None if varied is None else found.form.match(varied.candidate)
         if varied is None or match is None:
-            return None
-        return nearest(found.form, varied.candidate, match, {}, most=NUMBERS).fit
+            return False
+        drawn = Fitting(OPERATION[found.form.operation], most=NUMBERS)
+        conventions = list(choices_of(conventions_of(found.form, match), {}, ""))
+        readings = itertools.islice(choices_of(match.readings, {}, ""), READINGS)
+        functions = (found.form.bind(varied.candidate, reading) for reading in readings)
+        return any(drawn.holds(function, one) for function in functions for one in conventions)
     except Exception:  # whatever it does when it is built so
-        return None
+        return False
 
 
 def _conventions(found: Reading) -> list[dict[str, str]]:
