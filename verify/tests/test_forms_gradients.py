@@ -18,7 +18,7 @@ from tests.form_examples import form_cases, form_text
 from veriformer.verify import bind
 from veriformer.verify.forms.form import NotOffered
 from veriformer.verify.forms.interleaving import nearly_equal
-from veriformer.verify.forms.without_biases import widened
+from veriformer.verify.forms.without_biases import widen_with_biases
 from veriformer.verify.targets.source_files import module_of
 
 
@@ -215,7 +215,7 @@ def test_attention_over_jax_arrays_has_results_and_gradients() -> None:
 def test_a_constant_unit_carries_a_bias_exactly(act: Any, dtype: torch.dtype) -> None:
     b2 = torch.tensor([0.75, -2.0], dtype=dtype, requires_grad=True)
     x, w1, b1, w2 = (torch.zeros(*shape, dtype=dtype) for shape in ((1, 3), (3, 2), (2,), (2, 2)))
-    wide, w1, w2 = widened(x, w1, b1, w2, b2)
+    wide, w1, w2 = widen_with_biases(x, w1, b1, w2, b2)
     out = act(wide @ w1) @ w2
     out.backward(torch.tensor([[-2.0, 3.0]], dtype=dtype))
     assert (out.tolist(), b2.grad.tolist()) == ([[0.75, -2.0]], [-2.0, 3.0])

@@ -228,7 +228,7 @@ class _WithPart:
 
 
 def with_sound_part(operation: str, target: Target) -> Target | None:
-    """Return the target over a correct implementation of the operation that this one calls; None if it calls none."""
+    """Return the target over a correct version of the operation that this one calls; None where it calls none."""
     part = PARTS.get(operation)
     theirs = None if part is None or isinstance(target.implementation, nn.Module) else target.operation(part)
     if part is None or theirs is None:

@@ -19,8 +19,8 @@ declares
     ``Match.readings`` are the known conventions to try, the contract's own value first; ``Match.told`` what the form
     fixes.
 ``bind(candidate, readings)``
-    The operation with the contract's own signature: ``offered(operation, call, options, ...)`` makes that signature
-    from the contract's, so that what the code does not take is left out, as in any other target.
+    The operation with the contract's own signature, made by ``as_operation(operation, call, options, ...)``: arguments
+    that the code does not take are left out of it, as in any other target.
     What cannot be called so raises ``NotOffered``.
     The function may have an attribute ``refused``, by feature of calls why it has none such: those are never drawn.
 ``conventions``
@@ -71,7 +71,7 @@ and config objects), ``holding.py`` (modules called with given weights, so that 
 
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import Fit, Form, Match, NotOffered, Unfit
-from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.offering import as_operation
 from veriformer.verify.forms.pin import Pin
 
-__all__ = ["Candidate", "Fit", "Form", "Match", "NotOffered", "Pin", "Unfit", "offered"]
+__all__ = ["Candidate", "Fit", "Form", "Match", "NotOffered", "Pin", "Unfit", "as_operation"]

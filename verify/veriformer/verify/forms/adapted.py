@@ -18,7 +18,7 @@ from torch.utils import _pytree as pytree
 
 from veriformer.verify.forms.array_places import Place, gradient_of, parts_of, weights_of
 from veriformer.verify.forms.arrays import array_of, tensor_of, widest_of
-from veriformer.verify.forms.autograd_functions import applied
+from veriformer.verify.forms.autograd_functions import as_function
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import NotOffered
 from veriformer.verify.forms.frameworks import over_tensors
@@ -41,7 +41,7 @@ _MAKERS = frozenset(
 def candidate_of(name: str, thing: Any, module: ModuleType | None) -> Candidate:
     """Return a candidate: a function over arrays of another framework as one over tensors, a class with ``apply`` as
     that function, a class of layers over arrays as one of modules."""
-    return Candidate(name, _layered(over_tensors(applied(thing), module), module), module)
+    return Candidate(name, _layered(over_tensors(as_function(thing), module), module), module)
 
 
 def _layered(thing: Any, module: ModuleType | None) -> Any:

@@ -17,20 +17,20 @@ from veriformer.verify.forms.configs import untraced
 
 
 @contextlib.contextmanager
-def given(candidate: Candidate, *, built: bool, name: str, value: Any) -> Iterator[Candidate]:
+def with_parameter(candidate: Candidate, *, built: bool, name: str, value: Any) -> Iterator[Candidate]:
     """Give a parameter this value whatever else it is given: ``name``, or ``config.entry`` of a configuration.
 
     built: whether it is a parameter of the constructor. Instances that were made before are not used inside.
     """
     with _without_instances():
         if not candidate.is_class:
-            yield replace(candidate, thing=overriding(candidate.thing, name, value))
+            yield replace(candidate, thing=override_argument(candidate.thing, name, value))
             return
         kind = candidate.thing
         method = "__init__" if built else _find_method(kind, name.partition(".")[0])
         own = method in vars(kind)
         before = getattr(kind, method)
-        setattr(kind, method, overriding(before, name, value))
+        setattr(kind, method, override_argument(before, name, value))
         try:
             yield candidate
         finally:
@@ -50,27 +50,27 @@ def surroundings(
     """Yield contexts in which code finds its surroundings otherwise: libraries without what it asks for by
     ``hasattr``, and each flag of its module at its other value. names: of all that the code reads."""
     if "hasattr" in names:
-        yield lacking(candidate)
+        yield without_libraries(candidate)
     for name, value in list(_globals_of(candidate).items()):
         if isinstance(value, bool) and name in names:
-            yield _standing_for(candidate, name, not value)
+            yield _with_module_name(candidate, name, not value)
 
 
-def lacking(candidate: Candidate) -> contextlib.AbstractContextManager[Candidate]:
+def without_libraries(candidate: Candidate) -> contextlib.AbstractContextManager[Candidate]:
     """Return a context in which libraries lack whatever the module of a candidate asks for by ``hasattr``."""
-    return _standing_for(candidate, "hasattr", _lacks)
+    return _with_module_name(candidate, "hasattr", _lacks)
 
 
 def _lacks(thing: Any, name: str) -> bool:
     return hasattr(thing, name) and not inspect.ismodule(thing)
 
 
-def calling_without(function: Callable[..., Any], candidate: Candidate) -> Callable[..., Any]:
+def call_without_libraries(function: Callable[..., Any], candidate: Candidate) -> Callable[..., Any]:
     """Return the function of a candidate with libraries lacking, in each call, what its module asks for."""
 
     @functools.wraps(function)
     def call(*arguments: Any, **options: Any) -> Any:
-        with lacking(candidate):
+        with without_libraries(candidate):
             return function(*arguments, **options)
 
     call.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
@@ -78,7 +78,7 @@ def calling_without(function: Callable[..., Any], candidate: Candidate) -> Calla
 
 
 @contextlib.contextmanager
-def _standing_for(candidate: Candidate, name: str, value: Any) -> Iterator[Candidate]:
+def _with_module_name(candidate: Candidate, name: str, value: Any) -> Iterator[Candidate]:
     """Let a name of the module stand for this value, for all that is made and called inside."""
     own = _globals_of(candidate)
     before = {name: own[name]} if name in own else {}
@@ -112,7 +112,7 @@ def _arguments(function: Any) -> Mapping[str, Any]:
     return inspect.signature(function).parameters if inspect.isfunction(function) else {}
 
 
-def overriding(function: Callable[..., Any], name: str, value: Any) -> Callable[..., Any]:
+def override_argument(function: Callable[..., Any], name: str, value: Any) -> Callable[..., Any]:
     """Return the function with one of its arguments always at this value."""
     signature = inspect.signature(function)
     argument, _, entry = name.partition(".")

@@ -72,7 +72,7 @@ def parts_of(layer: Any) -> Iterator[tuple[str, Any]]:
             yield from ((f"{name}_{i}", one) for i, one in enumerate(x) if _is_object(one))
         elif isinstance(x, dict):
             yield from ((str(key), one) for key, one in x.items() if _is_object(one))
-        elif _is_object(x) and _held(x) is None:
+        elif _is_object(x) and _weight_attribute(x) is None:
             yield name, x
 
 
@@ -93,13 +93,13 @@ def _places(layer: Any) -> Iterator[Place]:
         elif isinstance(x, dict):
             before = f"{name}_" if _is_gradient(name) else ""
             yield from (Place(layer, f"{before}{key}", x, key) for key, one in list(x.items()) if _is_array(one))
-        elif _is_object(x) and (value := _held(x)) is not None:
+        elif _is_object(x) and (value := _weight_attribute(x)) is not None:
             yield Place(layer, name, x, value)
             others = (other for other, one in vars(x).items() if other != value and _is_array(one))
             yield from (Place(layer, f"{name}_{other}", x, other) for other in others)
 
 
-def _held(x: Any) -> str | None:
+def _weight_attribute(x: Any) -> str | None:
     """Return the attribute by which an object of one weight holds it; None for other objects."""
     return next((name for name in _VALUE if _is_array(getattr(x, "__dict__", {}).get(name))), None)
 

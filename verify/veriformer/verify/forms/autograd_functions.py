@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 
-def applied(thing: Any) -> Any:
+def as_function(thing: Any) -> Any:
     """Return an autograd function as a function with the signature of its ``forward``; anything else unchanged."""
     return _function(thing) if is_autograd_function(thing) else thing
 

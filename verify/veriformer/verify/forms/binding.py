@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from veriformer.verify.forms.adapted import candidate_of
-from veriformer.verify.forms.afresh import calling_without
+from veriformer.verify.forms.afresh import call_without_libraries
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.meanings import BUILT, CALLED, WITHOUT, Meanings
 from veriformer.verify.forms.pin import Pin
@@ -25,7 +25,7 @@ def bound(pin: Pin, candidate: Candidate) -> Any:
     readings, meanings = _apart(pin.readings)
     elsewhere = readings.pop(SURROUNDINGS, None)
     function = form_named(pin.form).bind(candidate.read_as(meanings), readings)
-    return function if elsewhere is None else calling_without(function, candidate)
+    return function if elsewhere is None else call_without_libraries(function, candidate)
 
 
 def _apart(readings: Mapping[str, str]) -> tuple[dict[str, str], Meanings]:

@@ -17,7 +17,9 @@ from veriformer.verify.forms.precision import in_dtype
 _MADE: dict[Any, Any] = {}
 
 
-def calling(candidate: Candidate, sizes: Mapping[str, Any], dtype: torch.dtype, method: str = "") -> Callable[..., Any]:
+def make_callable(
+    candidate: Candidate, sizes: Mapping[str, Any], dtype: torch.dtype, method: str = ""
+) -> Callable[..., Any]:
     """Return the function itself, or an instance made from these sizes, once for each choice.
 
     method: of instances that are not called themselves. Of code over arrays the result is a function of tensors. Raises
@@ -28,11 +30,11 @@ def calling(candidate: Candidate, sizes: Mapping[str, Any], dtype: torch.dtype, 
         return function
     key = candidate.thing, candidate.meanings, tuple(sorted(sizes.items())), dtype
     if key not in _MADE:
-        _MADE[key] = made_without_weights(candidate, sizes, own_sizes(candidate, sizes), dtype)
+        _MADE[key] = make_without_weights(candidate, sizes, own_sizes(candidate, sizes), dtype)
     return method_of(_MADE[key], candidate, method)
 
 
-def made_without_weights(
+def make_without_weights(
     candidate: Candidate, sizes: Mapping[str, Any], given: Mapping[str, Any], dtype: torch.dtype
 ) -> Any:
     """Return an instance in evaluation mode. given: arguments by their own names. Raises NotOffered for weights."""

@@ -18,8 +18,8 @@ from veriformer.verify.forms.meanings import (
     WITHOUT,
     Meanings,
     Parameters,
-    renamed,
-    theirs,
+    rename_arguments,
+    rename_parameters,
     with_renamed_arguments,
 )
 
@@ -50,7 +50,7 @@ class Candidate:
     def make(self, **arguments: Any) -> Any:
         """Return an instance from these arguments of ``constructor``, to be called by the names in ``parameters``."""
         _MADE_WITH.setdefault((self.thing, self.meanings), set()).update(arguments)
-        made = self.thing(**theirs(arguments, self.meanings, BUILT, _parameters(self.thing)))
+        made = self.thing(**rename_arguments(arguments, self.meanings, BUILT, _parameters(self.thing)))
         for name, _ in self.meanings:
             if name.startswith(WITHOUT):
                 _leave_out(made, name.removeprefix(WITHOUT))
@@ -97,7 +97,7 @@ class Candidate:
     @cached_property
     def constructor(self) -> Parameters:
         """Parameters of the class without ``self``; those that it hands on to a class of its file are taken by name."""
-        return renamed(_built_from(self.thing), self.meanings, BUILT) if self.is_class else {}
+        return rename_parameters(_built_from(self.thing), self.meanings, BUILT) if self.is_class else {}
 
     def parameters_of(self, method: str) -> Parameters:
         """Return the parameters of a method of the class, without ``self``; empty where it is not the class's own."""
@@ -105,11 +105,11 @@ class Candidate:
         if function is None or (method in vars(nn.Module) and function is vars(nn.Module)[method]):
             return {}
         if isinstance(function, staticmethod):
-            return renamed(_parameters(function.__func__), self.meanings, CALLED)
+            return rename_parameters(_parameters(function.__func__), self.meanings, CALLED)
         if not inspect.isfunction(function):
             return {}
         found = list(_parameters(function).items())
-        return renamed(dict(found[1:]), self.meanings, CALLED)
+        return rename_parameters(dict(found[1:]), self.meanings, CALLED)
 
     def siblings(self) -> dict[str, Any]:
         """Return the other public things of its module, those that it imports included."""

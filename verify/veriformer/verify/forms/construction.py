@@ -32,7 +32,7 @@ from veriformer.verify.forms.configs import (
 )
 from veriformer.verify.forms.form import Unfit, UnknownArgument
 from veriformer.verify.forms.meanings import BUILT, annotation_name
-from veriformer.verify.forms.module_sizes import constants_of, reading, sizes_set
+from veriformer.verify.forms.module_sizes import constants_of, sizes_set, with_read_constants
 from veriformer.verify.forms.size_names import open_names, size_of
 
 LARGEST = 4_000_000
@@ -72,7 +72,7 @@ def built(
             with torch.random.fork_rng(), sizes_set(candidate, constants):
                 torch.default_generator.manual_seed(seed)  # torch.manual_seed also notes the stack of each call
                 _small(candidate, arguments)
-                return reading(candidate, candidate.make(**arguments), constants)
+                return with_read_constants(candidate, candidate.make(**arguments), constants)
         except Unfit as reason:
             said = reason if said is None or isinstance(reason, UnknownArgument) else said
         except UnknownEntry as error:
@@ -110,7 +110,7 @@ def arguments_for(
     declared: whether a config is an instance of the module's own dataclass, where it has one.
     """
     found: dict[str, Any] = {}
-    parts, beside = _parts_of(candidate), sized(candidate)
+    parts, beside = _parts_of(candidate), size_parameters(candidate)
     for name, p in candidate.constructor.items():
         if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
             continue
@@ -166,7 +166,7 @@ def flags(candidate: Candidate) -> dict[str, Any]:
     return {name: True for name, p in candidate.constructor.items() if name in FLAGS and p.default in (False, p.empty)}
 
 
-def scaled(candidate: Candidate) -> dict[str, Any]:
+def score_scaling(candidate: Candidate) -> dict[str, Any]:
     """Return the constructor's own arguments by which scores are scaled, turned on where they are off: attention
     scales.
     """
@@ -181,7 +181,7 @@ def has_config(candidate: Candidate) -> bool:
     return any(name in CONFIGS or is_config(annotation(candidate, p)) for name, p in candidate.constructor.items())
 
 
-def sized(candidate: Candidate) -> dict[str, inspect.Parameter]:
+def size_parameters(candidate: Candidate) -> dict[str, inspect.Parameter]:
     """Return the constructor's parameters without those that are an axis: a default below 0 is no size."""
     return {name: p for name, p in candidate.constructor.items() if not _is_axis(p)}
 
@@ -196,7 +196,7 @@ def _is_axis(p: inspect.Parameter | None) -> bool:
 
 
 def _has_width(candidate: Candidate) -> bool:
-    beside = sized(candidate)
+    beside = size_parameters(candidate)
     return any(size_of(name, beside) == "width" for name in beside)
 
 
@@ -205,14 +205,14 @@ def takes_size(candidate: Candidate, size: str) -> bool:
     does; or a constant of the module is read for it."""
     if size in constants_of(candidate).values():
         return True
-    beside = sized(candidate)
+    beside = size_parameters(candidate)
     own = any(size_of(name, beside) == size or name in CONFIGS for name in beside)
     return own or any(takes_size(part, size) for part in _parts_of(candidate).values())
 
 
 def name_of_size(candidate: Candidate, size: str) -> str | None:
     """Return the constructor's own argument for a size."""
-    beside = sized(candidate)
+    beside = size_parameters(candidate)
     return next((name for name in beside if size_of(name, beside) == size), None)
 
 

@@ -10,7 +10,7 @@ MASKS = ("boolean", "0/1", "inverted", "additive")
 """True may attend; the same as integers; True is hidden; 0 where it may and −∞ where it may not."""
 
 
-def opposed(one: str, other: str) -> bool:
+def are_opposite(one: str, other: str) -> bool:
     """Return whether of two kinds of masks one hides the entries that the other shows."""
     return (one == "inverted") != (other == "inverted")
 

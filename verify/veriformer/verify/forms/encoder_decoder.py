@@ -26,12 +26,12 @@ AXES = ("[B,1,n,n]", "[B,n,n]", "[n,n]")
 """The axes of the mask of the target; that of the source has one row for all queries, or none."""
 
 
-def encoded(parameters: Parameters) -> str:
+def encoder_input(parameters: Parameters) -> str:
     """Return the name of what its encoder reads; empty where it does not demand that and what is decoded."""
-    return next(_of_side(parameters, SOURCE), "") if decoded(parameters) else ""
+    return next(_of_side(parameters, SOURCE), "") if decoder_input(parameters) else ""
 
 
-def decoded(parameters: Parameters) -> str:
+def decoder_input(parameters: Parameters) -> str:
     """Return the name of the tokens that are decoded; empty where none are demanded by such a name."""
     return next(_of_side(parameters, TARGET), _PREVIOUS if _PREVIOUS in parameters else "")
 

@@ -63,12 +63,12 @@ class Projections:
         if self.heads:
             found = self._of_each_head(w, heads, groups)
         elif self.fused:
-            whole = joined([w["q"], w["k"], w["v"]], (heads, groups, groups), order)
+            whole = join_weights([w["q"], w["k"], w["v"]], (heads, groups, groups), order)
             found = self.maps["qkv"].tensors(_exact(whole, self.maps["qkv"]))
         else:
             found = self.maps["q"].tensors(_exact(w["q"], self.maps["q"]))
             if "kv" in self.maps:
-                whole = joined([w["k"], w["v"]], (groups, groups), order)
+                whole = join_weights([w["k"], w["v"]], (groups, groups), order)
                 found |= self.maps["kv"].tensors(_exact(whole, self.maps["kv"]))
             else:
                 for role in ("k", "v"):
@@ -93,7 +93,7 @@ def split_heads(w: Mapping[str, Tensor], heads: int, groups: int) -> list[dict[s
     return [{"q": q[h], "k": k[h * groups // heads], "v": v[h * groups // heads]} for h in range(heads)]
 
 
-def joined(weights: list[Tensor], heads: tuple[int, ...], order: str) -> Tensor:
+def join_weights(weights: list[Tensor], heads: tuple[int, ...], order: str) -> Tensor:
     """Join weights, ``[n_in, n_out]`` each, in one of the orders of ``FUSED``."""
     if order == FUSED[0]:
         return torch.cat(weights, 1)

@@ -63,7 +63,7 @@ class Holder:
 _HOLDERS: dict[Any, Holder] = {}
 
 
-def called(module: nn.Module, weights: Mapping[str, Tensor], *arguments: Any, **options: Any) -> Any:
+def call_with_weights(module: nn.Module, weights: Mapping[str, Tensor], *arguments: Any, **options: Any) -> Any:
     """Call ``module(*arguments, **options)`` with these tensors in place of all its parameters.
 
     Raises NotOffered where a parameter is missing, or has another shape, and where one of its linear maps returns

@@ -66,7 +66,7 @@ class Calling:
 
 
 class LanguageModel(nn.Module):
-    """A model that calls another. See ``wrapped``. kept: how many of the vocabulary's tokens are judged."""
+    """A model that calls another. See ``wrap_model``. kept: how many of the vocabulary's tokens are judged."""
 
     def __init__(self, inner: nn.Module, calling: Calling, vocabulary: int, kept: int | None = None) -> None:
         super().__init__()
@@ -148,7 +148,7 @@ def source_tokens(batch: int, n: int = 6) -> Tensor:
     return torch.arange(1, n + 1).expand(batch, n).contiguous()
 
 
-def wrapped(inner: nn.Module, calling: Calling, vocabulary: int, kept: int | None = None) -> LanguageModel:
+def wrap_model(inner: nn.Module, calling: Calling, vocabulary: int, kept: int | None = None) -> LanguageModel:
     """Return the model under the contract's call, with an argument for each option that it has."""
     return _kind(calling.options)(inner, calling, vocabulary, kept)
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.configs import LAYER_INDICES
-from veriformer.verify.forms.construction import scaled
+from veriformer.verify.forms.construction import score_scaling
 
 HEADS, WIDTH = 2, 12
 """Sizes of the layer that is looked at before it is judged."""
@@ -59,4 +59,4 @@ def own_flags(candidate: Candidate) -> dict[str, Any]:
     """Return constructor flags: no biases, which the contract has not, and layer index 0."""
     names = ("bias", "use_bias", "qkv_bias", "attention_bias")
     biases = {name: False for name in candidate.constructor if name in names}
-    return scaled(candidate) | biases | dict.fromkeys(LAYER_INDICES, 0)
+    return score_scaling(candidate) | biases | dict.fromkeys(LAYER_INDICES, 0)

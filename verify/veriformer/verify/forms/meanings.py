@@ -56,13 +56,13 @@ def meaning(meanings: Meanings, place: str, name: str) -> str:
     return dict(meanings).get(place + name, name)
 
 
-def renamed(parameters: Parameters, meanings: Meanings, place: str) -> dict[str, inspect.Parameter]:
+def rename_parameters(parameters: Parameters, meanings: Meanings, place: str) -> dict[str, inspect.Parameter]:
     """Return parameters under their contract's names, without those that are given a value."""
     known = {name: meaning(meanings, place, name) for name in parameters}
     return {known[name]: p for name, p in parameters.items() if known[name] == name or known[name] not in VALUES}
 
 
-def theirs(arguments: Mapping[str, Any], meanings: Meanings, place: str, own: Parameters) -> dict[str, Any]:
+def rename_arguments(arguments: Mapping[str, Any], meanings: Meanings, place: str, own: Parameters) -> dict[str, Any]:
     """Return arguments under the code's own names, with given values added. own: the code's parameters."""
     said = {name.removeprefix(place): known for name, known in meanings if name.startswith(place)}
     back = {known: name for name, known in said.items() if name in own and known not in VALUES}
@@ -72,13 +72,13 @@ def theirs(arguments: Mapping[str, Any], meanings: Meanings, place: str, own: Pa
 
 def with_renamed_arguments(function: Callable[..., Any], meanings: Meanings, own: Parameters) -> Callable[..., Any]:
     """Return a function that is called by the names that its arguments are known as."""
-    shown = [p.replace(name=name) for name, p in renamed(own, meanings, CALLED).items()]
+    shown = [p.replace(name=name) for name, p in rename_parameters(own, meanings, CALLED).items()]
     signature = inspect.Signature(sorted(shown, key=_place))
 
     @functools.wraps(function)
     def call(*arguments: Any, **given: Any) -> Any:
         bound = signature.bind(*arguments, **given)
-        return function(**theirs(bound.arguments, meanings, CALLED, own))
+        return function(**rename_arguments(bound.arguments, meanings, CALLED, own))
 
     call.__signature__ = signature  # type: ignore[attr-defined]
     return call

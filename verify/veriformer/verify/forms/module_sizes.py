@@ -51,7 +51,7 @@ def sizes_set(candidate: Candidate, sizes: Mapping[str, Any]) -> Iterator[None]:
         yield
 
 
-def reading(candidate: Candidate, made: Any, sizes: Mapping[str, Any]) -> Any:
+def with_read_constants(candidate: Candidate, made: Any, sizes: Mapping[str, Any]) -> Any:
     """Return an instance whose calls read the constants that it was built with."""
     values = _values(candidate, sizes)
     if not values or not isinstance(made, nn.Module):

@@ -15,15 +15,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from veriformer.verify.forms.building import calling
+from veriformer.verify.forms.building import make_callable
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.construction import built
-from veriformer.verify.forms.flattened import flattened
+from veriformer.verify.forms.flattened import flatten_class
 from veriformer.verify.forms.form import Form, Match, Readings, Unfit, UnknownArgument
 from veriformer.verify.forms.holding import first
 from veriformer.verify.forms.interleaving import interleave_rows
 from veriformer.verify.forms.meanings import Parameters
-from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.offering import as_operation
 from veriformer.verify.forms.own_gradients import DERIVATIVE
 from veriformer.verify.forms.signatures import Names, by_words, default_of, roles, unknown_needed
 from veriformer.verify.forms.stated_shapes import source_of
@@ -109,7 +109,7 @@ def _as_function(candidate: Candidate, known: Known) -> Candidate:
     built_from = {role for role in known.needed if role not in called and set(known.needed[role]) & build.keys()}
     if not called or not built_from | (set(known.options) & build.keys() - taken.keys()):
         return candidate
-    return flattened(candidate) or candidate
+    return flatten_class(candidate) or candidate
 
 
 def _match(candidate: Candidate, known: Known) -> Match | None:
@@ -219,7 +219,7 @@ def _bind(candidate: Candidate, readings: Readings, known: Known) -> Callable[..
         theirs = known.arrange({role: given[role] for role in given if given[role] is not None}, readings)
         x = next((value for value in given.values() if isinstance(value, Tensor)), None)
         dtype = x.dtype if x is not None and x.is_floating_point() else torch.get_default_dtype()
-        function = calling(candidate, {}, dtype)
+        function = make_callable(candidate, {}, dtype)
 
         def answer(theirs: Mapping[str, Any]) -> Any:
             own: dict[str, Any] = {names[role]: None for role in may_be_none}
@@ -237,7 +237,7 @@ def _bind(candidate: Candidate, readings: Readings, known: Known) -> Callable[..
         return interleave_rows(whole, others) if others else whole
 
     defaults = {role: value for role, value in shown.items() if isinstance(value, int | float | str | bool)}
-    return offered(known.operation, call, options, required=required, defaults=defaults)
+    return as_operation(known.operation, call, options, required=required, defaults=defaults)
 
 
 _EMPTY = default_of({}, None)

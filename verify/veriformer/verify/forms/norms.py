@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from veriformer.verify.forms.candidate import Candidate, words
 from veriformer.verify.forms.construction import axis_of, built, flags, name_of_size
 from veriformer.verify.forms.form import Match, NotOffered, Readings, Unfit
-from veriformer.verify.forms.holding import Holder, called
+from veriformer.verify.forms.holding import Holder, call_with_weights
 from veriformer.verify.forms.interleaving import interleave_rows
-from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.offering import as_operation
 from veriformer.verify.forms.signatures import first_input
 
 WEIGHTS = ("as it is", "added to 1")
@@ -110,22 +110,22 @@ def norm_called(operation: str, candidate: Candidate, readings: Readings) -> Cal
             tensors[names["bias"]] = torch.zeros(x.shape[-1], dtype=x.dtype) if bias is None else bias
         sizes = {"eps": options["eps"]} if has_eps else {}
         d = x.shape[-1]
-        result: Tensor = called(holder.module({"width": d, **sizes}, x.dtype, **given), tensors, x)
+        result: Tensor = call_with_weights(holder.module({"width": d, **sizes}, x.dtype, **given), tensors, x)
         others: list[Tensor] = []
         if shape is not None and d:
             axes = _two_axes(d)
             several = holder.module(sizes, x.dtype, **given, **{shape: axes})
             reshaped = {name: one.reshape(axes) for name, one in tensors.items()}
             with torch.no_grad():
-                others.append(called(several, reshaped, x.reshape(*x.shape[:-1], *axes)).reshape(x.shape))
+                others.append(call_with_weights(several, reshaped, x.reshape(*x.shape[:-1], *axes)).reshape(x.shape))
         if axis is not None and d:
             second = holder.module({"width": d, **sizes}, x.dtype, **given, **{axis: -2})
             with torch.no_grad():
-                others.append(_along_second(lambda columns: called(second, tensors, columns), x))
+                others.append(_along_second(lambda columns: call_with_weights(second, tensors, columns), x))
         return interleave_rows(result, others)
 
     options = [*names, *(["eps"] if has_eps else [])]
-    function = offered(operation, call, options, defaults={"eps": default} if isinstance(default, float) else {})
+    function = as_operation(operation, call, options, defaults={"eps": default} if isinstance(default, float) else {})
     if not as_it_is:
         function.exactly = {"weight": _of_the_form_one_plus}  # type: ignore[attr-defined]
     return function

@@ -10,7 +10,7 @@ from veriformer.verify.contract.signatures import OPTIONAL, POSITIONAL, SIGNATUR
 from veriformer.verify.forms.form import NotOffered, Unfit
 
 
-def offered(
+def as_operation(
     operation: str,
     call: Callable[..., Any],
     options: Collection[str] = (),

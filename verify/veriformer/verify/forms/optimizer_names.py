@@ -106,7 +106,7 @@ def scale_rate(lr: float, given: Mapping[str, Any], readings: Readings) -> float
     return lr * (1 - given["beta"]) if readings.get("gradient") == GRADIENT[1] else lr
 
 
-def given_as(found: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, Any]:
+def rename_options(found: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the contract's options under the code's own names."""
     taken = {found[name]: value for name, value in given.items() if name in found}
     if "betas" in given and "betas" not in found:

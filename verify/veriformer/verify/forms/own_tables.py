@@ -164,7 +164,7 @@ def _turns_as_published(
         for order in orders:
             for name, weight in maps.tensors(w, heads, heads, order).items():
                 instance.get_parameter(name).copy_(weight)
-            with _seen_tables(instance) as tables:
+            with _collect_tables(instance) as tables:
                 found = [y[:, -1] for y in call(x)]
             base = _base_of(tables[0], width // heads)
             right = [_turned_attention(x, w, heads, base, kind)[:, -1] for kind in PAIRINGS]
@@ -174,7 +174,7 @@ def _turns_as_published(
 
 
 @contextlib.contextmanager
-def _seen_tables(module: nn.Module) -> Iterator[list[Tensor]]:
+def _collect_tables(module: nn.Module) -> Iterator[list[Tensor]]:
     """Collect the sines, or complex numbers, that a layer holds and that its parts give while it is called."""
     seen: list[Tensor] = []
     for part in module.modules():

@@ -27,7 +27,7 @@ def open_parameters(candidate: Candidate) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def recorded(candidate: Candidate) -> Iterator[tuple[Candidate, set[str]]]:
+def record_parameters(candidate: Candidate) -> Iterator[tuple[Candidate, set[str]]]:
     """Yield a candidate, and the names of the parameters that it is given meanwhile, or was built with before."""
     given = {BUILT + name for name in candidate.made_with()}
     if not candidate.is_class:

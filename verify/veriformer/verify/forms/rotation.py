@@ -67,7 +67,7 @@ def takes_angles(candidate: Candidate, name: str) -> bool:
     return re.search(rf"\b{re.escape(name)}\.cos\(|\bcos\({re.escape(name)}\)", code) is not None
 
 
-def taken_apart(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
+def rotate_to_halves(x: Tensor, positions: Tensor, base: float = BASE) -> Tensor:
     """Rotate features whose pairs come in interleaved and go out by halves."""
     d = x.shape[-1]
     cos, sin = (table[positions.to(torch.int64)] for table in usual_tables("pairs", d, LONGEST, base))
@@ -100,7 +100,7 @@ def own_frequencies(turn: Callable[..., Tensor]) -> dict[str, Callable[..., Tens
     }
 
 
-RIVALS = {"pairs that come in side by side and go out by halves": taken_apart}
+RIVALS = {"pairs that come in side by side and go out by halves": rotate_to_halves}
 
 
 ROWS = ("[n]", "[B,n]")

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
-from veriformer.verify.forms.score_domains import LOG_PROBS, PROBS, TAKES, as_scores, back, domain_of, told
+from veriformer.verify.forms.score_domains import LOG_PROBS, PROBS, TAKES, as_scores, back, domain_note, domain_of
 from veriformer.verify.forms.signatures import LOGITS
 
 SCORES = (*LOGITS, *LOG_PROBS, *PROBS)
@@ -37,7 +37,7 @@ def of_rows(form: Form) -> Form:
             return None
         domain = domain_of(candidate, SCORES) or TAKES[0]
         readings = {"takes": (domain,), "rows": _rows(candidate, form.operation), "removed": REMOVED}
-        return replace(found, readings={**found.readings, **readings}, told=(*found.told, *told(domain)))
+        return replace(found, readings={**found.readings, **readings}, told=(*found.told, *domain_note(domain)))
 
     def bind(candidate: Candidate, readings: Readings) -> Callable[..., Any]:
         filtered = form.bind(candidate, readings)

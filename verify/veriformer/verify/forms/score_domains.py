@@ -64,7 +64,7 @@ def as_scores(logits: Tensor, domain: str) -> Tensor:
     return found
 
 
-def told(domain: str) -> tuple[str, ...]:
+def domain_note(domain: str) -> tuple[str, ...]:
     """Return a note on what is given in place of the logits that are drawn."""
     if domain == TAKES[0]:
         return ()

@@ -70,7 +70,7 @@ def roles(parameters: Parameters, needed: Names, optional: Names | None = None) 
             found[role] = taken
     if any(role not in found for role in needed):
         return None
-    demanded(parameters, found.values(), tuple(names[0] for role, names in every.items() if role not in found))
+    require_known(parameters, found.values(), tuple(names[0] for role, names in every.items() if role not in found))
     return found
 
 
@@ -100,7 +100,7 @@ def first_input(parameters: Parameters, optional: Names | None = None) -> dict[s
     return roles(parameters, {"x": (names[0],)}, optional) if names else None
 
 
-def demanded(parameters: Parameters, known: Any, left: tuple[str, ...] = ()) -> None:
+def require_known(parameters: Parameters, known: Any, left: tuple[str, ...] = ()) -> None:
     """Raise UnknownArgument where a parameter that is not known has no default. left: names of roles that are open."""
     known = set(known)
     for name, p in parameters.items():

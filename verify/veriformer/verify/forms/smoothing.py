@@ -15,7 +15,7 @@ from torch import Tensor
 from veriformer.verify.forms.candidate import Candidate, words
 from veriformer.verify.forms.form import Match, NotOffered, Readings
 from veriformer.verify.forms.holding import first
-from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.offering import as_operation
 from veriformer.verify.forms.score_domains import LOG_PROBS, TAKES, domain_of
 from veriformer.verify.forms.signatures import LOGITS, TARGET
 
@@ -123,7 +123,7 @@ def loss_of(way: Smoothing, readings: Readings) -> Callable[..., Tensor]:
     options = ["label_smoothing", *(["ignore_index"] if "ignored" in way.options else [])]
     options += ["reduction"] if "reduction" in way.options else []
     required = ["label_smoothing"] if way.default not in (0.0, False) else ()
-    return offered("cross_entropy", call, options, required=required)
+    return as_operation("cross_entropy", call, options, required=required)
 
 
 def _normalises(way: Smoothing, readings: Readings) -> bool:

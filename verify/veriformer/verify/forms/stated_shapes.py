@@ -37,7 +37,7 @@ def stated_axes(candidate: Candidate, name: str) -> tuple[str, ...]:
     return ()
 
 
-def agreeing(layouts: Sequence[str], axes: Sequence[str]) -> tuple[str, ...]:
+def agreeing_layouts(layouts: Sequence[str], axes: Sequence[str]) -> tuple[str, ...]:
     """Return the layouts that agree with stated axes. Raises Unfit where none does and all axes are understood."""
     if not axes:
         return tuple(layouts)

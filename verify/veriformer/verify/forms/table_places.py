@@ -18,7 +18,7 @@ ROWS, OF_BATCH, OF_ALL, START = (
 )
 
 
-def told_ways(candidate: Candidate, names: Mapping[str, str]) -> tuple[str, ...]:
+def position_ways(candidate: Candidate, names: Mapping[str, str]) -> tuple[str, ...]:
     """Return the ways in which a call may tell where its features stand; nothing where its tables alone say it."""
     if "positions" in names:
         demanded = candidate.parameters[names["positions"]].default is not None

@@ -67,7 +67,7 @@ def _is_single(p: inspect.Parameter) -> bool:
     return p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
 
 
-def stepping_of(make: Callable[..., Any], dtype: torch.dtype) -> Stepping | str:
+def find_stepping(make: Callable[..., Any], dtype: torch.dtype) -> Stepping | str:
     """Return the first way in which two steps are taken that move parameters; else what the first one raised."""
     said = ""
     for sparse in (False, True):

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.construction import built, flags
 from veriformer.verify.forms.form import NotOffered, Unfit
-from veriformer.verify.forms.holding import Holder, called, first
+from veriformer.verify.forms.holding import Holder, call_with_weights, first
 from veriformer.verify.forms.signatures import first_input
 from veriformer.verify.forms.weights import HELD, Linear, is_held_alone, linears
 
@@ -49,7 +49,7 @@ _MATRIX = 2**23
 """Maximum number of entries of a matrix: by a wrong reading of a matrix no width is large enough."""
 
 
-def called_network(candidate: Candidate) -> bool:
+def is_network_by_name(candidate: Candidate) -> bool:
     """Return whether a class is a network by its name, and takes its input alone."""
     named = any(words <= set(candidate.words) for words in WORDS) or candidate.words[-1:] in (("glu",), ("swiglu",))
     return candidate.is_network and named and first_input(candidate.parameters) is not None
@@ -88,7 +88,7 @@ def network_called(
     module = _large_enough(Holder.of(candidate), (d, f, o), x.dtype, flags(candidate), held)
     parts = linears(module, held)
     width = _ends(parts)[0].n_in
-    result: Tensor = first(called(module, tensors(parts), nn.functional.pad(x, (0, width - d))))
+    result: Tensor = first(call_with_weights(module, tensors(parts), nn.functional.pad(x, (0, width - d))))
     return result[..., :o]
 
 

@@ -16,7 +16,7 @@ The cube of the first, which GELU by tanh takes, is finite in half precision.
 TOLD = "it has no biases: an input that is always 1 carries those that are asked for"
 
 
-def widened(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def widen_with_biases(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return ``x``, ``w1`` and ``w2``, each one wider, which without biases compute the network with biases.
 
     Raises NotOffered where the constants would not leave the numbers as they are.

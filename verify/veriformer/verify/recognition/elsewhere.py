@@ -6,7 +6,7 @@ import inspect
 from dataclasses import replace
 from types import CodeType
 
-from veriformer.verify.forms.afresh import WITHOUT, lacking
+from veriformer.verify.forms.afresh import WITHOUT, without_libraries
 from veriformer.verify.forms.binding import SURROUNDINGS
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.recognition.fitting import Fitting
@@ -22,7 +22,7 @@ def wrong_elsewhere(found: Reading) -> Reading:
     form, candidate = found.form, found.candidate
     if not found.fit.everywhere or form.judge is not None or "hasattr" not in names_in(candidate):
         return found
-    with lacking(candidate):
+    with without_libraries(candidate):
         fit = Fitting(OPERATION[form.operation]).fit(form.bind(candidate, found.readings), found.conventions)
     if fit.everywhere or fit.answered < found.fit.answered:
         return found

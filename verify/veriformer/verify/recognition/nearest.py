@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from veriformer.verify.forms.candidate import Candidate
-from veriformer.verify.forms.conventions import opposed
+from veriformer.verify.forms.conventions import are_opposite
 from veriformer.verify.forms.form import UNKNOWN, Fit, Form, Match, Unfit
 from veriformer.verify.operations.registry import OPERATIONS
 from veriformer.verify.recognition.fitting import DRAWN, Fitting
@@ -225,7 +225,7 @@ def _is_tied(best: Reading, name: str, tried: Callable[[tuple[dict[str, str], di
     """Return whether all calls are right by the opposite reading as well: a mask that hid something made no
     difference."""
     own = best.readings.get(name)
-    others = [x for x in best.match.readings.get(name, ()) if own is not None and opposed(own, x)]
+    others = [x for x in best.match.readings.get(name, ()) if own is not None and are_opposite(own, x)]
     if not best.fit.everywhere:
         return False
     fits = [tried((dict(best.conventions), {**best.readings, name: x}), 1).fit for x in others]

@@ -18,7 +18,7 @@ from hypothesis.errors import UnsatisfiedAssumption
 from veriformer.verify.domain.probe import Probe
 from veriformer.verify.domain.sample import Sample
 from veriformer.verify.forms.adapted import candidate_of
-from veriformer.verify.forms.afresh import given, surroundings
+from veriformer.verify.forms.afresh import surroundings, with_parameter
 from veriformer.verify.forms.binding import bound
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.configs import config_class
@@ -64,7 +64,7 @@ def try_others(probe: Probe) -> None:
         for value in [*values, *_left_out(code.candidate, parameter, words)]:
             if time.process_time() > until:
                 return
-            other = given(code.candidate, built=parameter[0] == BUILT, name=parameter[1], value=value)
+            other = with_parameter(code.candidate, built=parameter[0] == BUILT, name=parameter[1], value=value)
             found = _tried(_Try(probe, code, other, samples), watch)
             if found is not None and _was_given(parameter, value, found):
                 seen.add(found)

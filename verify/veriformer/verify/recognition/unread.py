@@ -19,7 +19,7 @@ from torch import nn
 
 from veriformer.verify.forms.candidate import Candidate, words
 from veriformer.verify.forms.meanings import BUILT, CALLED, IDENTITY, VALUES, WITHOUT
-from veriformer.verify.forms.recording import open_parameters, recorded, with_default
+from veriformer.verify.forms.recording import open_parameters, record_parameters, with_default
 from veriformer.verify.forms.rotation import STARTS
 from veriformer.verify.recognition.fitting import Fitting
 from veriformer.verify.recognition.nearest import OPERATION, READINGS, Reading, choices_of, conventions_of
@@ -91,7 +91,7 @@ def never_given(found: Reading) -> dict[str, Any]:
     if not defaults:
         return {}
     try:
-        with recorded(found.candidate) as (candidate, given):
+        with record_parameters(found.candidate) as (candidate, given):
             Fitting(OPERATION[found.form.operation]).fit(found.form.bind(candidate, found.readings), found.conventions)
     except Exception:  # a form that reads the code itself, which the recording stands before
         return {}

@@ -23,7 +23,7 @@ from veriformer.verify.forms.caches.stored import (
 from veriformer.verify.forms.candidate import Candidate, words
 from veriformer.verify.forms.construction import takes_size
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
-from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.offering import as_operation
 from veriformer.verify.forms.signatures import by_words, roles
 
 _TENSORS = {
@@ -223,7 +223,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Any]:
         cache.max_length, cache.most = window or max_length, max_length
         return cache
 
-    return offered("kv_cache", call, ["window"] if rolls else [])
+    return as_operation("kv_cache", call, ["window"] if rolls else [])
 
 
 def _made(

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
-from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.offering import as_operation
 from veriformer.verify.forms.signatures import roles
 
 _NEEDED = {
@@ -116,7 +116,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Any]:
         every = [*twice, *rest[-1:]]
         return [every[(n + i) % len(every)][i] for i in range(len(params))]  # parameters in turn: all steps are judged
 
-    return offered("accumulate_gradients", call)
+    return as_operation("accumulate_gradients", call)
 
 
 def _clear(params: Sequence[Tensor]) -> None:

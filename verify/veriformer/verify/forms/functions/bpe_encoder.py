@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
-from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.offering import as_operation
 from veriformer.verify.forms.signatures import roles
 
 _CONSTRUCTED = {"vocabulary": ("encoder", "vocab", "vocabulary"), "merges": ("bpe_merges", "merges")}
@@ -42,7 +42,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., list[bytes]
         pieces: str = encoder.bpe(token)  # type: ignore[attr-defined]
         return [bytes(numbers[letter] for letter in piece) for piece in pieces.split(" ")]
 
-    return offered("bpe_encode", call)
+    return as_operation("bpe_encode", call)
 
 
 FORM = Form(

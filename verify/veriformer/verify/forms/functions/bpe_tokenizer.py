@@ -10,7 +10,7 @@ from typing import Any
 
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings, Unfit
-from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.offering import as_operation
 from veriformer.verify.forms.signatures import roles
 
 _TRAINED = {
@@ -99,7 +99,7 @@ def _bind_training(candidate: Candidate, readings: Readings) -> Callable[..., li
         of_stops = [any(stop.encode() in part for part in pair for stop in stops) for pair in found]
         return found[: of_stops.index(True)] if True in of_stops else found
 
-    return offered("bpe_train", call)
+    return as_operation("bpe_train", call)
 
 
 def _joined(texts: Sequence[str]) -> tuple[list[str], str]:
@@ -129,7 +129,7 @@ def _bind_encoding(candidate: Candidate, readings: Readings) -> Callable[..., li
                 vars(tokenizer)[key] = dict(letters)
         return [letters[int(token)] for token in tokenizer.encode(text)]
 
-    return offered("bpe_encode", call)
+    return as_operation("bpe_encode", call)
 
 
 FORMS = tuple(

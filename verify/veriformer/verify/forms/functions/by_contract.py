@@ -9,7 +9,7 @@ from typing import Any
 from veriformer.verify.contract.signatures import OPTIONAL, POSITIONAL
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import Form, Match, Readings
-from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.offering import as_operation
 
 _HAVE_FORMS = ("attention", "multi_head_attention", "transformer_block", "kv_cache", "rope", "clip_grad_norm")
 """Operations whose names people use for other signatures, which have forms of their own."""
@@ -50,7 +50,7 @@ def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[
         return candidate.thing(**theirs, **{name: given[name] for name in own if name in given})
 
     kept = {name: p.default for name, p in own.items() if name not in required}
-    return offered(operation, call, list(own), required=required, defaults=kept)
+    return as_operation(operation, call, list(own), required=required, defaults=kept)
 
 
 FORMS = tuple(

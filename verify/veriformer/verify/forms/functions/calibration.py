@@ -8,13 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from veriformer.verify.forms.building import calling
+from veriformer.verify.forms.building import make_callable
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
 from veriformer.verify.forms.holding import first
 from veriformer.verify.forms.meanings import Parameters
 from veriformer.verify.forms.named import names_nothing_else
-from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.offering import as_operation
 from veriformer.verify.forms.score_domains import PROBS, TAKES, domain_of
 from veriformer.verify.forms.signatures import LOGITS, TARGET, default_of, roles
 
@@ -80,7 +80,9 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
         given: dict[str, Any] = {names["probs"]: _as_logits(rows, num_bins) if scores else rows, names["target"]: flat}
         given |= {names["num_bins"]: num_bins} if "num_bins" in names else {}
         given |= {names["logits"]: scores} if "logits" in names else {}
-        result = first(calling(candidate, {own: num_bins} if own else {}, torch.get_default_dtype(), method)(**given))
+        result = first(
+            make_callable(candidate, {own: num_bins} if own else {}, torch.get_default_dtype(), method)(**given)
+        )
         found = result if isinstance(result, Tensor) else torch.tensor(float(result), dtype=torch.float64)
         if found.numel() != 1:
             raise NotOffered(f"expected one number, got shape {tuple(found.shape)}")
@@ -91,7 +93,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
     defaults = {"num_bins": default} if isinstance(default, int) else {}
     options = ["num_bins"] if bins else []
     required = () if defaults else options
-    return offered("expected_calibration_error", call, options, required=required, defaults=defaults)
+    return as_operation("expected_calibration_error", call, options, required=required, defaults=defaults)
 
 
 def _as_logits(probs: Tensor, bins: int) -> Tensor:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
-from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.offering import as_operation
 from veriformer.verify.forms.signatures import roles
 
 _PARAMS = ("params", "parameters", "model_parameters", "model_params", "parameter_list")
@@ -102,7 +102,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., tuple[list[
                 candidate.thing(**{**given, names["params"]: [*beside, nn.Parameter(torch.zeros(1))]})
         return [p.grad if p.grad is not None else torch.zeros_like(p) for p in params]
 
-    return offered("clip_grad_norm", call)
+    return as_operation("clip_grad_norm", call)
 
 
 def _returned(result: Any, grads: Sequence[Tensor]) -> list[Tensor]:

@@ -12,7 +12,7 @@ from torch import Tensor
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings, Unfit
 from veriformer.verify.forms.modules.swiglu import GATES, RIVALS
-from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.offering import as_operation
 from veriformer.verify.forms.signatures import default_of
 
 _NOT = frozenset(("backward", "bwd", "grad", "dswiglu", "kernel", "mlp", "ffn", "block", "layer", "quant", "linear"))
@@ -60,7 +60,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
         forward_only = not found.requires_grad and any(one.requires_grad for one in pair)
         return found @ (w_down.detach() if forward_only else w_down)  # else w_down alone would have a gradient
 
-    return offered("swiglu", call)
+    return as_operation("swiglu", call)
 
 
 def _shown(found: object) -> str:

@@ -8,14 +8,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from veriformer.verify.forms.building import calling
+from veriformer.verify.forms.building import make_callable
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
 from veriformer.verify.forms.functions.scores import as_matrix, rows_of
 from veriformer.verify.forms.holding import first
 from veriformer.verify.forms.interleaving import interleave_rows
 from veriformer.verify.forms.named import VARIANTS, names_nothing_else, words_of
-from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.offering import as_operation
 from veriformer.verify.forms.signatures import LOGITS, TARGET, roles
 
 _NAMES = words_of("log softmax", "logsoftmax")
@@ -39,7 +39,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
 
     def log_probs(logits: Tensor, axis: int) -> Tensor:
         given: dict[str, Any] = {names["logits"]: logits, **({names["axis"]: axis} if "axis" in names else {})}
-        found: Tensor = first(calling(candidate, {}, logits.dtype)(**given))
+        found: Tensor = first(make_callable(candidate, {}, logits.dtype)(**given))
         if found.shape != logits.shape:
             raise NotOffered(f"expected log-probabilities of shape {tuple(logits.shape)}, got {tuple(found.shape)}")
         return found
@@ -58,7 +58,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
         total: Tensor = terms.double().sum()
         return (total / (max(target.numel(), 1) if reduction == "mean" else 1)).to(terms.dtype)
 
-    return offered("cross_entropy", call, ["reduction"])
+    return as_operation("cross_entropy", call, ["reduction"])
 
 
 FORM = Form(

@@ -10,16 +10,16 @@ import torch
 from torch import Tensor, nn
 
 from veriformer.verify.forms.attention_calls import ALWAYS
-from veriformer.verify.forms.building import calling, own_sizes
+from veriformer.verify.forms.building import make_callable, own_sizes
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.causality import CAUSALITY, causality_of_function
 from veriformer.verify.forms.construction import built
 from veriformer.verify.forms.conventions import LAYOUTS, MASKS, hides_some, laid_out, mask_as
 from veriformer.verify.forms.form import UNKNOWN, Form, Match, NotOffered, Readings, Unfit, UnknownArgument
 from veriformer.verify.forms.holding import first
-from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.offering import as_operation
 from veriformer.verify.forms.signatures import KEY, MASK, QUERY, VALUE, by_words, roles, unknown_needed
-from veriformer.verify.forms.stated_shapes import agreeing, stated_axes
+from veriformer.verify.forms.stated_shapes import agreeing_layouts, stated_axes
 
 _OPTIONS = {
     "mask": MASK,
@@ -99,11 +99,11 @@ def _layouts(candidate: Candidate, names: Mapping[str, str]) -> tuple[str, ...]:
     axes = stated_axes(candidate, names["q"])
     joined = (JOINED,) if "heads" in names and _answers(candidate, names, 3) else ()
     if _answers(candidate, names, 4):
-        return (*joined, *agreeing(LAYOUTS, axes if len(axes) != 3 else ()))
+        return (*joined, *agreeing_layouts(LAYOUTS, axes if len(axes) != 3 else ()))
     if joined:
         return joined
     flat = tuple(x for x in _FLAT if _answers(candidate, names, _FLAT[x]))
-    return flat[:1] or agreeing(LAYOUTS, axes)
+    return flat[:1] or agreeing_layouts(LAYOUTS, axes)
 
 
 def _layout_of_result(candidate: Candidate, names: Mapping[str, str], layouts: tuple[str, ...]) -> str | None:
@@ -138,7 +138,7 @@ def _plain(candidate: Candidate, names: Mapping[str, str], q: Tensor) -> Tensor 
     if "mask" in names and candidate.parameters[names["mask"]].default is inspect.Parameter.empty:
         given[names["mask"]] = q.new_ones((*q.shape[:-1], q.shape[-2]))
     try:
-        result = first(calling(candidate, {"temperature": 2.0, "head_dim": 4}, q.dtype)(**given))
+        result = first(make_callable(candidate, {"temperature": 2.0, "head_dim": 4}, q.dtype)(**given))
     except Exception:  # refused, for whatever reason
         return None
     return result if isinstance(result, Tensor) else None
@@ -205,7 +205,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Any]:
     always = readings.get("causal") == ALWAYS
 
     def function_of(q: Tensor) -> Callable[..., Any]:
-        return calling(candidate, {"temperature": q.shape[-1] ** 0.5, "head_dim": q.shape[-1]}, q.dtype)
+        return make_callable(candidate, {"temperature": q.shape[-1] ** 0.5, "head_dim": q.shape[-1]}, q.dtype)
 
     def call(q: Tensor, k: Tensor, v: Tensor, **given: Any) -> Tensor:
         if always and not given.pop("is_causal"):
@@ -236,7 +236,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Any]:
     if "window" in options and "is_causal" not in options:
         options.remove("window")
     demanded = "mask" in names and candidate.parameters[names["mask"]].default is inspect.Parameter.empty
-    function = offered(
+    function = as_operation(
         "attention", _unmasked(call) if demanded else call, [*options, *(["is_causal"] if always else [])]
     )
     if always:

@@ -12,7 +12,7 @@ from torch import Tensor
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
 from veriformer.verify.forms.holding import first
-from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.offering import as_operation
 from veriformer.verify.forms.rotation import (
     BASES,
     LAYOUTS,
@@ -28,7 +28,7 @@ from veriformer.verify.forms.rotation import (
     turn_each,
 )
 from veriformer.verify.forms.signatures import KEY, QUERY, default_of, roles
-from veriformer.verify.forms.stated_shapes import agreeing, stated_axes
+from veriformer.verify.forms.stated_shapes import agreeing_layouts, stated_axes
 from veriformer.verify.forms.table_places import is_contiguous
 
 _X = ("x", "t", "q", "input", "tensor", "x_", "query", "X", "vec", "embeddings")
@@ -51,7 +51,7 @@ def _match(candidate: Candidate) -> Match | None:
     names = _roles(candidate) if asked and set(asked) <= known else None  # tables and halves are other forms'
     if names is None or takes_angles(candidate, names.get("positions", "")):
         return None
-    layouts = agreeing(LAYOUTS, stated_axes(candidate, names["x"] if "x" in names else names["q"]))
+    layouts = agreeing_layouts(LAYOUTS, stated_axes(candidate, names["x"] if "x" in names else names["q"]))
     named = bool({"rope", "rotary"} & set(candidate.words) and {"positions", "start", "base"} & names.keys())
     return Match(named, {"layout": layouts, **({"rows": ROWS} if "positions" in names else {})})
 
@@ -77,7 +77,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
     default = default_of(candidate.parameters, names.get("base"))
     shown = {"base": default} if isinstance(default, int | float) else {}
     required = ["base"] if "base" in names and default is inspect.Parameter.empty else []
-    return offered("rope", call, ["base"] if "base" in names else [], required=required, defaults=shown)
+    return as_operation("rope", call, ["base"] if "base" in names else [], required=required, defaults=shown)
 
 
 FORM = Form(

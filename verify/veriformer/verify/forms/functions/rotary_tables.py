@@ -17,7 +17,7 @@ from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import Form, Match, Readings
 from veriformer.verify.forms.holding import first
 from veriformer.verify.forms.interleaving import interleave_rows
-from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.offering import as_operation
 from veriformer.verify.forms.rotation import (
     LAYOUTS,
     PAIRS_OF_TABLES,
@@ -35,14 +35,14 @@ from veriformer.verify.forms.rotation import (
     usual_tables,
 )
 from veriformer.verify.forms.signatures import KEY, QUERY, roles
-from veriformer.verify.forms.stated_shapes import agreeing, stated_axes
+from veriformer.verify.forms.stated_shapes import agreeing_layouts, stated_axes
 from veriformer.verify.forms.table_makers import maker_beside
 from veriformer.verify.forms.table_places import (
     OF_BATCH,
     ROWS,
     are_whole,
     place_arguments,
-    told_ways,
+    position_ways,
     turn_beside_other_texts,
 )
 
@@ -76,9 +76,9 @@ def _match(candidate: Candidate) -> Match | None:
     if names is None:
         return None
     beside = maker_beside(candidate, 2 if "cos" in names else 1)
-    layouts = agreeing(LAYOUTS, stated_axes(candidate, names["x"] if "x" in names else names["q"]))
+    layouts = agreeing_layouts(LAYOUTS, stated_axes(candidate, names["x"] if "x" in names else names["q"]))
     readings: dict[str, tuple[str, ...]] = {"layout": layouts, "axes": AXES}
-    told = told_ways(candidate, names)
+    told = position_ways(candidate, names)
     readings |= {"told": told} if told else {}
     asked = {"rope.pairing": "interleaved"} if "pairing" in names else {}  # in every call, and no convention
     if beside is None:
@@ -141,7 +141,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
         return back(interleave_rows(whole, [one for one in (part, packed) if one is not None]))
 
     options = ["base"] if beside is None or "base" in beside.names else []
-    return offered("rope", call, [*options, *(["pairing"] if "pairing" in names else [])])
+    return as_operation("rope", call, [*options, *(["pairing"] if "pairing" in names else [])])
 
 
 def _laid(table: Tensor, axes: str, dtype: torch.dtype) -> Tensor:

@@ -12,15 +12,15 @@ from torch import Tensor
 
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.drawing import distribution
-from veriformer.verify.forms.flattened import flattened
+from veriformer.verify.forms.flattened import flatten_class
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
 from veriformer.verify.forms.holding import first
 from veriformer.verify.forms.meanings import annotation_name
-from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.offering import as_operation
 from veriformer.verify.forms.row_filters import settle_ties
-from veriformer.verify.forms.score_domains import LOG_PROBS, PROBS, TAKES, as_scores, domain_of, told
+from veriformer.verify.forms.score_domains import LOG_PROBS, PROBS, TAKES, as_scores, domain_note, domain_of
 from veriformer.verify.forms.signatures import LOGITS, default_of, roles
-from veriformer.verify.forms.stated_shapes import agreeing, stated_axes
+from veriformer.verify.forms.stated_shapes import agreeing_layouts, stated_axes
 
 _WORDS = {"sample", "sampling", "sampler", "nucleus", "multinomial"}
 _PROBABILITIES = ({"logits", "probs"}, {"logits", "probabilities"}, {"sampling", "probs"}, {"next", "probs"})
@@ -50,7 +50,7 @@ def _roles(candidate: Candidate) -> dict[str, str] | None:
 
 
 def _as_function(candidate: Candidate) -> Candidate | None:
-    return candidate if candidate.is_function else flattened(candidate, _METHODS)
+    return candidate if candidate.is_function else flatten_class(candidate, _METHODS)
 
 
 def _draw(logits: Tensor) -> Tensor:
@@ -76,8 +76,8 @@ def _match_function(candidate: Candidate, operation: str) -> Match | None:
     takes = (domain,) if domain else TAKES[::2]
     drawn = "what it may draw is judged, each draw being answered with every place in turn"
     given = "its probabilities are judged: which are above 0, and how they depend on the temperature"
-    said = (given if _gives_probabilities(candidate) else drawn, *(domain and told(domain)))
-    rows = agreeing(ROWS, stated_axes(candidate, found["scores"]))
+    said = (given if _gives_probabilities(candidate) else drawn, *(domain and domain_note(domain)))
+    rows = agreeing_layouts(ROWS, stated_axes(candidate, found["scores"]))
     return Match(True, {"takes": takes, "rows": rows}, said)
 
 
@@ -135,7 +135,7 @@ def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[
         logits, value = arguments.values()
         return call(logits, value)
 
-    return offered(operation, named)
+    return as_operation(operation, named)
 
 
 def _read_probabilities(

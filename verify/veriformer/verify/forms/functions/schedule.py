@@ -16,8 +16,8 @@ from typing import Any
 from veriformer.verify.forms.candidate import Candidate, words
 from veriformer.verify.forms.floors import FIXED, rate_of_all
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
-from veriformer.verify.forms.offering import offered
-from veriformer.verify.forms.signatures import demanded
+from veriformer.verify.forms.offering import as_operation
+from veriformer.verify.forms.signatures import require_known
 from veriformer.verify.forms.size_names import size_of
 
 STEP = ("it", "step", "t", "iter", "iteration", "current_step", "step_num", "global_step", "iter_num", "steps")
@@ -207,7 +207,7 @@ def _match(candidate: Candidate, operation: str) -> Match | None:
     meanings = _meanings(candidate, operation)
     if not meanings:
         return None
-    demanded(candidate.parameters, [step, *(name for roles in meanings for name in roles.values())])
+    require_known(candidate.parameters, [step, *(name for roles in meanings for name in roles.values())])
     counts = COUNTS[:1] if operation == "noam" else COUNTS
     return Match(
         _is_named(candidate, operation, found),
@@ -248,7 +248,7 @@ def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[
         with _set(candidate.thing, {name: value for name, value in values.items() if name not in own}):
             return candidate.thing(**{step: given["step"] - less}, **own)
 
-    return offered(operation, call)
+    return as_operation(operation, call)
 
 
 @contextmanager

@@ -9,12 +9,12 @@ from typing import Any
 from torch import nn, optim
 
 from veriformer.verify.forms.candidate import Candidate
-from veriformer.verify.forms.flattened import flattened
+from veriformer.verify.forms.flattened import flatten_class
 from veriformer.verify.forms.floors import FIXED, rate_of_all
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
 from veriformer.verify.forms.functions.schedule import NEEDED, STEP, WORDS, find_roles, names_schedule
-from veriformer.verify.forms.offering import offered
-from veriformer.verify.forms.signatures import demanded
+from veriformer.verify.forms.offering import as_operation
+from veriformer.verify.forms.signatures import require_known
 
 _METHODS = ("__call__", "learning_rate", "get_lr", "get_rate", "lr", "rate", "lr_at", "schedule", "get_learning_rate")
 
@@ -29,7 +29,7 @@ def _function(candidate: Candidate) -> Candidate | None:
     if not candidate.is_class or issubclass(candidate.thing, nn.Module | optim.Optimizer):
         return None
     methods = (name for name in _METHODS if set(STEP) & candidate.parameters_of(name).keys())
-    return flattened(candidate, methods)
+    return flatten_class(candidate, methods)
 
 
 def _match(candidate: Candidate, operation: str) -> Match | None:
@@ -39,7 +39,7 @@ def _match(candidate: Candidate, operation: str) -> Match | None:
         return None
     if found.keys() - set(NEEDED[operation]) - FIXED.keys():
         return None
-    demanded(one.parameters, [_find_step(one), *found.values()])
+    require_known(one.parameters, [_find_step(one), *found.values()])
     return Match(names_schedule(candidate, operation))
 
 
@@ -55,7 +55,7 @@ def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[
     def answer(given: Mapping[str, Any]) -> Any:
         return one.thing(**{found[role]: x for role, x in given.items() if role in found}, **{step: given["step"]})
 
-    return offered(operation, call)
+    return as_operation(operation, call)
 
 
 FORMS = tuple(

@@ -19,8 +19,8 @@ from veriformer.verify.forms.floors import FIXED, rate_of_all
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
 from veriformer.verify.forms.functions.schedule import COUNTED, COUNTS, NEEDED, find_roles, names_schedule
 from veriformer.verify.forms.meanings import WORD, Parameters
-from veriformer.verify.forms.offering import offered
-from veriformer.verify.forms.signatures import demanded
+from veriformer.verify.forms.offering import as_operation
+from veriformer.verify.forms.signatures import require_known
 
 _OPTIMIZER = ("optimizer", "opt", "optim")
 _WORDS = {"lr", "schedule", "scheduler", "cosine", "warmup", "noam", "scheduled", "rate", "optim", "opt", "optimizer"}
@@ -89,7 +89,7 @@ def _match(candidate: Candidate, operation: str) -> Match | None:
     if not optimizer or not needed <= found.keys() or others:
         return None
     style = _find_style(candidate, operation)
-    demanded(_own(candidate), [optimizer, *found.values(), *_FIRST, *style])
+    require_known(_own(candidate), [optimizer, *found.values(), *_FIRST, *style])
     restarts = bool(_RESTARTS & set(candidate.words))
     told = ("beyond total_steps it starts again: what it gives there is left out, and 0 in its place",)
     readings: dict[str, tuple[str, ...]] = {WORD + name: (_SHAPES[operation],) for name in style}
@@ -171,7 +171,7 @@ def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[
             del stepped[next(iter(stepped))]
         return rate
 
-    return offered(operation, call)
+    return as_operation(operation, call)
 
 
 class _Recording(torch.optim.SGD):

@@ -12,7 +12,7 @@ from torch import Tensor
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import Readings
 from veriformer.verify.forms.named import VARIANTS, Known, form_of, words_of
-from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.offering import as_operation
 
 Z = {"z": ("z", "x", "input", "inputs", "logits", "scores", "a", "tensor", "X")}
 DIM = {"dim": ("dim", "axis")}
@@ -91,7 +91,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Any]:
         found = function(z)
         return found.reshape(z.shape) if isinstance(found, Tensor) and found.numel() == z.numel() else found
 
-    return offered("softmax", call)
+    return as_operation("softmax", call)
 
 
 FORM = replace(_BY_NAME, bind=_bind)

@@ -12,7 +12,7 @@ from veriformer.verify.forms.added_terms import with_squared_normaliser
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.candidate import words as words_of
 from veriformer.verify.forms.form import Form, Match, Readings, Unfit
-from veriformer.verify.forms.signatures import default_of, demanded, roles
+from veriformer.verify.forms.signatures import default_of, require_known, roles
 from veriformer.verify.forms.smoothing import (
     OPTIONS,
     SCORES,
@@ -42,7 +42,7 @@ def _match(candidate: Candidate) -> Match | None:
     call = _find_tensors(candidate)
     if call is None:
         return None
-    demanded(candidate.parameters, [*call.values(), *options.values()])
+    require_known(candidate.parameters, [*call.values(), *options.values()])
     _find_share(candidate, options)
     return match_of(candidate, call, options)
 

@@ -11,7 +11,7 @@ from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
 from veriformer.verify.forms.holding import first
 from veriformer.verify.forms.named import names_nothing_else
-from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.offering import as_operation
 from veriformer.verify.forms.signatures import LOGITS, TARGET, roles
 
 _LOG = (
@@ -59,7 +59,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
         of_one = max(target.numel(), 1) if reduction == "mean" else 1
         return (total / of_one).to(terms.dtype)
 
-    return offered("cross_entropy", call, ["reduction"])
+    return as_operation("cross_entropy", call, ["reduction"])
 
 
 FORM = Form(

@@ -17,7 +17,7 @@ from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.causality import reads
 from veriformer.verify.forms.config_names import CONFIGS
 from veriformer.verify.forms.construction import takes_size
-from veriformer.verify.forms.encoder_decoder import Masks, decoded, encoded, masks_demanded
+from veriformer.verify.forms.encoder_decoder import Masks, decoder_input, encoder_input, masks_demanded
 from veriformer.verify.forms.form import Fit, Form, Match, Readings, Unfit
 from veriformer.verify.forms.language_model import (
     Calling,
@@ -25,7 +25,7 @@ from veriformer.verify.forms.language_model import (
     last_among,
     logits_among,
     shapes,
-    wrapped,
+    wrap_model,
 )
 from veriformer.verify.forms.models.generation import generating, with_generate, writes
 from veriformer.verify.forms.models.loss import SPREAD, label_readings, loss_is_answered, loss_is_right
@@ -95,7 +95,7 @@ def _match_of_class(candidate: Candidate) -> Match | None:
         return None
     named = any(name in "".join(candidate.words) for name in _NAMES) or "lm" in own
     try:
-        if own & _BOTH_WAYS and not encoded(candidate.parameters):
+        if own & _BOTH_WAYS and not encoder_input(candidate.parameters):
             raise Unfit("its name says that it does not go from left to right")
         _, told, readings = _looked_at(candidate)
     except Unfit:
@@ -114,11 +114,11 @@ def _is_language_model(candidate: Candidate) -> bool:
 def _looked_at(candidate: Candidate) -> tuple[Calling, tuple[str, ...], dict[str, tuple[str, ...]]]:
     """Return the signature of the call, remarks on it, and the readings of its labels. Raises Unfit where it cannot be
     called."""
-    source = encoded(candidate.parameters)
+    source = encoder_input(candidate.parameters)
     masks = masks_demanded(candidate.parameters) if source else None
     given = {} if masks is None else {"source_mask": (masks.source,), "target_mask": (masks.target,)}
     names = (
-        roles(candidate.parameters, {"source": (source,), "ids": (decoded(candidate.parameters),)}, given)
+        roles(candidate.parameters, {"source": (source,), "ids": (decoder_input(candidate.parameters),)}, given)
         if source
         else roles(candidate.parameters, {"ids": _IDS}, _OPTIONAL)
     )
@@ -187,7 +187,7 @@ def _masks_as_they_hide(model: nn.Module, how: Calling, masks: Masks) -> Masks:
     """
     answered = []
     for way in masks.ways():
-        tried = wrapped(model, dataclasses.replace(how, masks=way), vocabulary_of(how))
+        tried = wrap_model(model, dataclasses.replace(how, masks=way), vocabulary_of(how))
         try:
             found = reads(partial(_logits, tried), tokens(4)[:1], _another)
         except Exception:
@@ -272,7 +272,7 @@ def _placing(model: nn.Module, how: Calling, position: str) -> Placing | None:
         if demanded and not placing.needed:
             continue  # what it keeps of such a call would be that of every text
         tried = dataclasses.replace(how, placing=placing, always={}, targets="")
-        if _in_two_calls(wrapped(model, tried, vocabulary_of(how)), ids):
+        if _in_two_calls(wrap_model(model, tried, vocabulary_of(how)), ids):
             return placing
     return None
 
@@ -290,7 +290,7 @@ def _in_two_calls(model: LanguageModel, ids: Tensor) -> bool:
 
 def _refuse_chance(model: nn.Module, how: Calling) -> None:
     """Raise Unfit for a model that draws numbers while it is evaluated: no two calls of it could be compared."""
-    with_chance, ids = wrapped(model, how, vocabulary_of(how)), tokens()
+    with_chance, ids = wrap_model(model, how, vocabulary_of(how)), tokens()
     found = []
     with torch.random.fork_rng():
         for seed in (0, 1, 0):
@@ -303,7 +303,7 @@ def _refuse_chance(model: nn.Module, how: Calling) -> None:
 def _answered(model: nn.Module, how: Calling, *, masked: bool) -> bool:
     ids = tokens()
     try:
-        with_mask = wrapped(model, dataclasses.replace(how, masked=masked), SIZES["vocabulary"])
+        with_mask = wrap_model(model, dataclasses.replace(how, masked=masked), SIZES["vocabulary"])
         quietly(lambda: with_mask(ids, attention_mask=torch.ones_like(ids)))
     except Exception:
         return False
@@ -312,7 +312,7 @@ def _answered(model: nn.Module, how: Calling, *, masked: bool) -> bool:
 
 def _goes_on(model: nn.Module, how: Calling) -> bool:
     """Return whether a call goes on from the cache that another one returned, rightly or not."""
-    with_cache, ids = wrapped(model, how, SIZES["vocabulary"]), tokens()
+    with_cache, ids = wrap_model(model, how, SIZES["vocabulary"]), tokens()
     try:
         past = quietly(lambda: with_cache(ids[:, :3], use_cache=True)).past_key_values
         return past is not None and bool(quietly(lambda: with_cache(ids[:, 3:4], past_key_values=past, use_cache=True)))
@@ -329,7 +329,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Any]:
     def causal_lm() -> LanguageModel:
         seed = torch.initial_seed() % 2**31
         model = with_generate(candidate, how.writer, small_model(candidate, seed), SIZES["length"])
-        return wrapped(model, how, vocabulary_of(how), SIZES["vocabulary"])
+        return wrap_model(model, how, vocabulary_of(how), SIZES["vocabulary"])
 
     return causal_lm
 

@@ -7,7 +7,7 @@ import dataclasses
 import torch
 from torch import Tensor, nn
 
-from veriformer.verify.forms.language_model import Calling, LanguageModel, logits_among, loss_among, wrapped
+from veriformer.verify.forms.language_model import Calling, LanguageModel, logits_among, loss_among, wrap_model
 from veriformer.verify.forms.models.small_model import SIZES, quietly, tokens
 
 _MORE = ("aux", "balance", "router", "smoothing", "z_loss")
@@ -67,7 +67,7 @@ def _is_right_for(drawn: Tensor, model: nn.Module, how: Calling, labels: str, ig
     else:
         drawn[0, 2] = -100
         try:
-            answer = quietly(lambda: wrapped(model, reading, SIZES["vocabulary"])(ids, labels=drawn))
+            answer = quietly(lambda: wrap_model(model, reading, SIZES["vocabulary"])(ids, labels=drawn))
         except Exception:
             return False
         loss, scored = answer.loss, (answer.logits[:, :-1], drawn[:, 1:])

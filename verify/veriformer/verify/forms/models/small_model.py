@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.construction import built
-from veriformer.verify.forms.encoder_decoder import encoded
+from veriformer.verify.forms.encoder_decoder import encoder_input
 from veriformer.verify.forms.form import Unfit
 from veriformer.verify.forms.language_model import Calling
 
@@ -52,7 +52,7 @@ def made_causal(candidate: Candidate) -> dict[str, bool]:
 def small_model(candidate: Candidate, seed: int = 0) -> nn.Module:
     """Return the model in evaluation mode, its weights drawn by the seed. Raises Unfit where it cannot be built."""
     sizes, given = dict(SIZES), {**_GIVEN, **made_causal(candidate)}
-    if encoded(candidate.parameters):
+    if encoder_input(candidate.parameters):
         pads = [name for name in candidate.constructor if "pad" in name.lower() and "padding_mode" not in name]
         sizes |= {"vocabulary": SIZES["vocabulary"] + 1, "pad": SIZES["vocabulary"]}
         given |= dict.fromkeys(pads, SIZES["vocabulary"])

@@ -18,17 +18,17 @@ from veriformer.verify.forms.attention_calls import (
 from veriformer.verify.forms.cached_calls import Part
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.causality import CAUSALITY
-from veriformer.verify.forms.construction import built, scaled, takes_size
+from veriformer.verify.forms.construction import built, score_scaling, takes_size
 from veriformer.verify.forms.conventions import MASKS
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings, Unfit
 from veriformer.verify.forms.heads import FUSED, Projections, projections, split_heads
-from veriformer.verify.forms.holding import Holder, called, first
+from veriformer.verify.forms.holding import Holder, call_with_weights, first
 from veriformer.verify.forms.layer_arguments import BATCH, TABLES, UNTURNED, arguments_of
 from veriformer.verify.forms.layer_caches import Pieces, find_cached_way
 from veriformer.verify.forms.layer_causality import find_causal_flag, tenable_causality
 from veriformer.verify.forms.layer_sizes import HEADS, WIDTH, batch_for, length_for, own_flags, sizes_of
 from veriformer.verify.forms.mask_axes import tenable_axes
-from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.offering import as_operation
 from veriformer.verify.forms.own_tables import settle_turning, turn_alike
 from veriformer.verify.forms.rotation import ROWS
 from veriformer.verify.forms.stated_shapes import stated_layout
@@ -77,7 +77,9 @@ def _match(candidate: Candidate) -> Match | None:
             "it turns queries and keys by tables of its own behind a cache, at positions that no call would show"
         )
     readings |= {"cached": kept} if kept else {}
-    told: tuple[str, ...] = tuple(f"built with {name} = True, which its default is not" for name in scaled(candidate))
+    told: tuple[str, ...] = tuple(
+        f"built with {name} = True, which its default is not" for name in score_scaling(candidate)
+    )
     if has_tables(names):
         readings |= {"batch": BATCH[:1], "tables": TABLES}
         told += UNTURNED
@@ -132,7 +134,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
             one = turn_alike(holder.module(alone, x.dtype, **made), head_dim)
             maps = projections(linears(one, held))
             each = [maps.tensors(own, 1, 1, joined) for own in split_heads(weights, num_heads, groups)]
-            results = torch.cat([first(called(one, own, **arguments())) for own in each], -1)
+            results = torch.cat([first(call_with_weights(one, own, **arguments())) for own in each], -1)
             return _batch_first(results, readings) @ w_o
         if (groups != num_heads and not grouped) or (num_heads != 1 and not headed):
             raise NotOffered("num_kv_heads, num_heads: the module has no such number")
@@ -143,14 +145,14 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
         if not bare and "o" not in own.maps:  # some leave it out for one head, where another weight would be ignored
             raise NotOffered("w_o: the module of these sizes has no projection of the result")
         tensors = own.tensors(weights, num_heads, groups, joined)
-        result: Tensor = first(called(module, tensors, **arguments()))
+        result: Tensor = first(call_with_weights(module, tensors, **arguments()))
         result = pieces.interleave(result, (module, tensors), arguments, x, options, sizes)
         return _batch_first(result, readings) @ w_o if bare else _batch_first(result, readings)
 
     offers = ["is_causal", *(["num_kv_heads"] if grouped or (bare and not headed) else [])]
     offers += ["attention_mask"] if takes_token_mask(names) else []
     offers += ["context"] if "q" in names or "context" in names else []
-    return offered("multi_head_attention", call, offers)
+    return as_operation("multi_head_attention", call, offers)
 
 
 def _batch_first(result: Tensor, readings: Readings) -> Tensor:

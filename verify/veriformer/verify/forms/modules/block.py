@@ -18,17 +18,17 @@ from veriformer.verify.forms.attention_calls import (
 )
 from veriformer.verify.forms.cached_calls import Part
 from veriformer.verify.forms.candidate import Candidate
-from veriformer.verify.forms.construction import built, flags, scaled, takes_size
+from veriformer.verify.forms.construction import built, flags, score_scaling, takes_size
 from veriformer.verify.forms.conventions import MASKS
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings, Unfit
 from veriformer.verify.forms.heads import FUSED, MASK_AXES, Projections, projections
-from veriformer.verify.forms.holding import Holder, called, first
+from veriformer.verify.forms.holding import Holder, call_with_weights, first
 from veriformer.verify.forms.layer_arguments import BATCH, TABLES, UNTURNED, arguments_of
 from veriformer.verify.forms.layer_caches import Pieces, find_cached_way
 from veriformer.verify.forms.layer_causality import tenable_causality
 from veriformer.verify.forms.layer_sizes import HEADS, WIDTH, batch_for, length_for, sizes_of
 from veriformer.verify.forms.mask_axes import tenable_axes
-from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.offering import as_operation
 from veriformer.verify.forms.own_tables import refuse_turning
 from veriformer.verify.forms.two_layers import ACTIVATIONS, OTHER_ACTIVATIONS
 from veriformer.verify.forms.weights import Linear, linears_and_rest
@@ -71,14 +71,14 @@ def _match(candidate: Candidate) -> Match | None:
         readings["joined"] = FUSED
     if has_tables(names):
         readings["tables"] = TABLES
-    told = tuple(f"built with {name} = True, which its default is not" for name in scaled(candidate))
+    told = tuple(f"built with {name} = True, which its default is not" for name in score_scaling(candidate))
     return Match(True, readings, (*told, *(UNTURNED if has_tables(names) else ())))
 
 
 def _instance(candidate: Candidate) -> Any:
     """Build an instance whose network is wider than its input: its maps are told by their sizes."""
     sizes = sizes_of(WIDTH, HEADS, HEADS, WIDTH // HEADS, WIDTH)
-    return built(candidate, sizes, flags(candidate) | scaled(candidate))
+    return built(candidate, sizes, flags(candidate) | score_scaling(candidate))
 
 
 def _network_first(instance: nn.Module) -> bool:
@@ -120,7 +120,7 @@ def _owner(parameter: str) -> str:
 
 def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
     names = without_unknown(roles_of_call(candidate) or {}, readings)
-    holder, given = Holder.of(candidate), flags(candidate) | scaled(candidate)
+    holder, given = Holder.of(candidate), flags(candidate) | score_scaling(candidate)
     grouped, headed = takes_size(candidate, "kv_heads"), takes_size(candidate, "heads")
     network_first, pieces = _network_first(_instance(candidate)), Pieces(candidate, names, readings)
 
@@ -146,11 +146,11 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
         def arguments(part: Part | None = None) -> dict[str, Any]:
             return arguments_of(x, options, names, readings, candidate.parameters, num_heads, head_dim, part=part)
 
-        result: Tensor = first(called(module, tensors, **arguments()))
+        result: Tensor = first(call_with_weights(module, tensors, **arguments()))
         return pieces.interleave(result, (module, tensors), arguments, x, options, sizes)
 
     options = ["norm", "is_causal", *(["num_kv_heads"] if grouped else [])]
-    return offered("transformer_block", call, [*options, *(["attention_mask"] if takes_token_mask(names) else [])])
+    return as_operation("transformer_block", call, [*options, *(["attention_mask"] if takes_token_mask(names) else [])])
 
 
 def _norms(parts: Parts, params: Mapping[str, Tensor], order: str) -> dict[str, Tensor]:

@@ -15,9 +15,9 @@ from veriformer.verify.forms.candidate import Candidate, words
 from veriformer.verify.forms.construction import built, flags, takes_size
 from veriformer.verify.forms.expert_maps import Experts, experts_of
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings, Unfit
-from veriformer.verify.forms.holding import Holder, called, first
+from veriformer.verify.forms.holding import Holder, call_with_weights, first
 from veriformer.verify.forms.modules.swiglu import GATES
-from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.offering import as_operation
 from veriformer.verify.forms.signatures import first_input
 
 _WORDS = (
@@ -119,10 +119,10 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
             w1 = torch.cat(w1.chunk(2, 2)[::-1], 2)
         rows = nn.functional.pad(x.reshape(1, -1, d), (0, width - d))
         rows = rows[0] if readings["rows"] == ROWS[1] else rows
-        result: Tensor = first(called(module, own.tensors(router, w1, b1, w2, b2), rows))
+        result: Tensor = first(call_with_weights(module, own.tensors(router, w1, b1, w2, b2), rows))
         return result.reshape(*x.shape[:-1], width)[..., :o]
 
-    return offered("mixture_of_experts", call, ["top_k"] if counted else [])
+    return as_operation("mixture_of_experts", call, ["top_k"] if counted else [])
 
 
 def _other(

@@ -9,10 +9,16 @@ from torch import Tensor, nn
 
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings, Unfit
-from veriformer.verify.forms.offering import offered
-from veriformer.verify.forms.two_layers import OTHER_ACTIVATIONS, called_network, instance, network_called, readings_of
+from veriformer.verify.forms.offering import as_operation
+from veriformer.verify.forms.two_layers import (
+    OTHER_ACTIVATIONS,
+    instance,
+    is_network_by_name,
+    network_called,
+    readings_of,
+)
 from veriformer.verify.forms.weights import HELD, linears
-from veriformer.verify.forms.without_biases import TOLD, widened
+from veriformer.verify.forms.without_biases import TOLD, widen_with_biases
 
 
 def _network(function: Callable[[Tensor], Tensor], x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
@@ -20,7 +26,7 @@ def _network(function: Callable[[Tensor], Tensor], x: Tensor, w1: Tensor, b1: Te
 
 
 def _match(candidate: Candidate) -> Match | None:
-    if not called_network(candidate):
+    if not is_network_by_name(candidate):
         return None
     parts = linears(instance(candidate))
     if len(parts) != 2:
@@ -39,7 +45,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
         if (x.shape[-1], w1.shape[1], *b1.shape, *b2.shape) != (w1.shape[0], w2.shape[0], w1.shape[1], w2.shape[1]):
             raise NotOffered("w1, b1, w2, b2: sizes that do not fit")
         if not biased:
-            x, w1, w2 = widened(x, w1, b1, w2, b2)
+            x, w1, w2 = widen_with_biases(x, w1, b1, w2, b2)
         own = (b1, b2) if biased else (None, None)
         return network_called(
             candidate,
@@ -49,7 +55,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
             readings.get("held", HELD[0]),
         )
 
-    return offered("feed_forward", call)
+    return as_operation("feed_forward", call)
 
 
 FORM = Form(

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from veriformer.verify.forms.candidate import Candidate, words
 from veriformer.verify.forms.construction import built
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
-from veriformer.verify.forms.holding import Holder, called, first
-from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.holding import Holder, call_with_weights, first
+from veriformer.verify.forms.offering import as_operation
 from veriformer.verify.forms.signatures import first_input
 from veriformer.verify.forms.weights import HELD, Linear, linears
 
@@ -75,10 +75,10 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
         tied = _weights(candidate, width, vocabulary)
         module = Holder.of(candidate).module(_sizes(width, vocabulary), weight.dtype, **tied)
         (part,) = linears(module, held)
-        result: Tensor = first(called(module, part.tensors(weight.T), h))
+        result: Tensor = first(call_with_weights(module, part.tensors(weight.T), h))
         return result
 
-    return offered("lm_head", call)
+    return as_operation("lm_head", call)
 
 
 FORM = Form(

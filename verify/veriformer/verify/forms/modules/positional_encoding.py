@@ -11,7 +11,7 @@ from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.construction import built
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings, Unfit
 from veriformer.verify.forms.holding import Holder, first
-from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.offering import as_operation
 from veriformer.verify.forms.signatures import first_input
 from veriformer.verify.forms.stated_shapes import stated_layout
 
@@ -76,7 +76,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
             raise NotOffered("the encoding alone comes out")
         return result
 
-    return offered("sinusoidal_encoding", call)
+    return as_operation("sinusoidal_encoding", call)
 
 
 FORM = Form(

@@ -16,7 +16,7 @@ from veriformer.verify.forms.form import Form, Match, NotOffered, Readings, Unfi
 from veriformer.verify.forms.holding import Holder, first
 from veriformer.verify.forms.interleaving import interleave_rows
 from veriformer.verify.forms.meanings import Parameters
-from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.offering import as_operation
 from veriformer.verify.forms.rotation import (
     LAYOUTS,
     LONGEST,
@@ -31,7 +31,7 @@ from veriformer.verify.forms.rotation import (
     turn_each,
 )
 from veriformer.verify.forms.signatures import KEY, QUERY, first_input, roles
-from veriformer.verify.forms.stated_shapes import agreeing, stated_axes
+from veriformer.verify.forms.stated_shapes import agreeing_layouts, stated_axes
 from veriformer.verify.forms.table_places import is_contiguous
 
 GROWS, SHORT = "grows", 3
@@ -54,7 +54,7 @@ def _match(candidate: Candidate) -> Match | None:
     if method is None:
         raise Unfit(f"none of its methods is one that turns features: {', '.join(_METHODS)}")
     names = _roles(candidate.parameters_of(method)) or {}
-    rows = agreeing(ROWS, stated_axes(candidate, names["positions"])) if "positions" in names else ROWS[:1]
+    rows = agreeing_layouts(ROWS, stated_axes(candidate, names["positions"])) if "positions" in names else ROWS[:1]
     x, row = torch.ones(2, 5, 5, 8), torch.arange(5)
     row = row if rows == ROWS else _as_rows(row, rows[0], 2)
     made = built(candidate, _sizes(8))
@@ -196,7 +196,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
 
     default = candidate.constructor[base].default if base else None
     shown = {"base": default} if isinstance(default, int | float) else {}
-    return offered("rope", call, ["base"] if base else [], defaults=shown)
+    return as_operation("rope", call, ["base"] if base else [], defaults=shown)
 
 
 def _made(candidate: Candidate, sizes: dict[str, Any], dtype: torch.dtype, given: dict[str, Any]) -> Any:

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
-from veriformer.verify.forms.offering import offered
-from veriformer.verify.forms.two_layers import around_hidden, called_network, instance, network_called, readings_of
+from veriformer.verify.forms.offering import as_operation
+from veriformer.verify.forms.two_layers import around_hidden, instance, is_network_by_name, network_called, readings_of
 from veriformer.verify.forms.weights import HELD, Linear, by_words, linears
 
 _GATE = frozenset(("gate", "g"))
@@ -19,7 +19,7 @@ GATES = ("first", "second")
 
 
 def _match(candidate: Candidate) -> Match | None:
-    if not called_network(candidate):
+    if not is_network_by_name(candidate):
         return None
     parts = linears(instance(candidate))
     into, out = _roles(parts)
@@ -60,7 +60,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
 
         return network_called(candidate, (*w_up.shape, w_down.shape[1]), tensors, x, held)
 
-    return offered("swiglu", call)
+    return as_operation("swiglu", call)
 
 
 def _rival(name: str, function: Callable[[Tensor], Tensor]) -> tuple[str, Callable[..., Tensor]]:

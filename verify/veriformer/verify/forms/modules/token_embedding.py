@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.construction import built
 from veriformer.verify.forms.form import Form, Match, NotOffered, Readings
-from veriformer.verify.forms.holding import Holder, called
-from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.holding import Holder, call_with_weights
+from veriformer.verify.forms.offering import as_operation
 from veriformer.verify.forms.signatures import first_input
 
 _SCALES = ("as it is", "times √d")
@@ -67,10 +67,10 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
             table = torch.cat((weight[:pad], torch.zeros_like(weight[:1]), weight[pad:]))
             ids = ids.to(torch.int64) + (ids >= pad)
         name = next(name for name, _ in module.named_parameters())
-        result: Tensor = called(module, {name: table}, ids)
+        result: Tensor = call_with_weights(module, {name: table}, ids)
         return result[..., :width] / weight.shape[1] ** 0.5 if scaled else result
 
-    return offered("token_embedding", call)
+    return as_operation("token_embedding", call)
 
 
 FORM = Form(

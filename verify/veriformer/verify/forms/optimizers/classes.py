@@ -12,16 +12,16 @@ from torch import Tensor
 
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import Match, NotOffered, Readings, Unfit
-from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.offering import as_operation
 from veriformer.verify.forms.optimizer_names import (
     GRADIENT,
     PARAMS,
     arguments_of,
     defaults_of,
     forms_of,
-    given_as,
     offers,
     operation_named,
+    rename_options,
     scale_rate,
 )
 
@@ -50,7 +50,7 @@ def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[
     shown = defaults_of(candidate.constructor, found, operation)
 
     def call(params: Iterable[Tensor], lr: float, **given: Any) -> Any:
-        options = given_as(found, given)
+        options = rename_options(found, given)
         rate = scale_rate(lr, given, readings)
         if "dampening" in found:
             options[found["dampening"]] = given["beta"]
@@ -58,7 +58,7 @@ def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[
             raise NotOffered("lr: expected a number")
         return _given_closures(candidate.thing)(**{found["params"]: params, found["lr"]: rate}, **options)
 
-    return offered(operation, call, offers(found, operation), defaults=shown)
+    return as_operation(operation, call, offers(found, operation), defaults=shown)
 
 
 @cache

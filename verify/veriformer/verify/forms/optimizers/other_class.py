@@ -11,7 +11,7 @@ from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import Fit, Form, Match, Readings, Unfit
 from veriformer.verify.forms.meanings import Parameters
 from veriformer.verify.forms.optimizer_names import operation_named
-from veriformer.verify.forms.trainer_calls import factory_of, stepping_of
+from veriformer.verify.forms.trainer_calls import factory_of, find_stepping
 
 
 def _match(candidate: Candidate) -> Match | None:
@@ -44,7 +44,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Any]:
 
 def _judge(function: Callable[..., Any]) -> Fit:
     """Judge whether it can be built and takes steps: all that can be told without a formula."""
-    found = stepping_of(function, torch.float32)
+    found = find_stepping(function, torch.float32)
     if isinstance(found, str):
         return Fit(1, 0, 0, False, 0.0, 0.0, error=found, raised=1)
     return Fit(1, 1, 1, True, 1.0, 1.0)

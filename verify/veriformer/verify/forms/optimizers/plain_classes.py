@@ -11,19 +11,19 @@ from torch import Tensor, nn
 
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import Match, NotOffered, Readings
-from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.offering import as_operation
 from veriformer.verify.forms.optimizer_names import (
     GRADIENT,
     PARAMS,
     arguments_of,
     defaults_of,
     forms_of,
-    given_as,
     offers,
     operation_named,
+    rename_options,
     scale_rate,
 )
-from veriformer.verify.forms.signatures import demanded
+from veriformer.verify.forms.signatures import require_known
 
 
 class Stepping:
@@ -61,7 +61,7 @@ def _match(candidate: Candidate, operation: str) -> Match | None:
         return None
     if not set(PARAMS["params"]) & candidate.constructor.keys():
         return None
-    demanded(candidate.parameters_of("step"), ())
+    require_known(candidate.parameters_of("step"), ())
     if not arguments_of(candidate.constructor, operation, PARAMS):
         return None
     told = ("each parameter is given a gradient; the suite clears these, and saves what it holds",)
@@ -75,10 +75,10 @@ def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[
     def call(params: Iterable[Tensor], lr: float, **given: Any) -> Stepping:
         if not isinstance(lr, float | int):
             raise NotOffered("lr: expected a number")
-        own, options = list(params), {found["lr"]: scale_rate(lr, given, readings), **given_as(found, given)}
+        own, options = list(params), {found["lr"]: scale_rate(lr, given, readings), **rename_options(found, given)}
         return Stepping(candidate.make(**{found["params"]: own}, **options), own)
 
-    return offered(operation, call, offers(found, operation), defaults=shown)
+    return as_operation(operation, call, offers(found, operation), defaults=shown)
 
 
 FORMS = forms_of(

@@ -12,15 +12,15 @@ from torch import Tensor
 
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import Match, NotOffered, Readings
-from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.offering import as_operation
 from veriformer.verify.forms.optimizer_names import (
     GRADIENT,
     arguments_of,
     defaults_of,
     forms_of,
-    given_as,
     offers,
     operation_named,
+    rename_options,
     scale_rate,
 )
 
@@ -92,7 +92,7 @@ def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[
     shown = defaults_of(candidate.parameters, found, operation)
 
     def call(params: Iterable[Tensor], lr: float, **given: Any) -> Stepper:
-        options = {found["lr"]: scale_rate(lr, given, readings), **given_as(found, given)}
+        options = {found["lr"]: scale_rate(lr, given, readings), **rename_options(found, given)}
 
         def one_step(p: Tensor, grad: Tensor, state: dict[str, Any], options: Mapping[str, Any]) -> None:
             arguments = {found["param"]: p, found["grad"]: grad, **{found[role]: state[role] for role in held}}
@@ -101,7 +101,7 @@ def _bind(candidate: Candidate, readings: Readings, operation: str) -> Callable[
 
         return Stepper(one_step, params, held, options)
 
-    return offered(operation, call, offers(found, operation), defaults=shown)
+    return as_operation(operation, call, offers(found, operation), defaults=shown)
 
 
 def _keep(result: Any, p: Tensor, state: dict[str, Any], gives: str) -> None:

@@ -13,15 +13,15 @@ from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.form import Match, NotOffered, Readings
 from veriformer.verify.forms.frameworks import over_tensors
 from veriformer.verify.forms.holding import first
-from veriformer.verify.forms.offering import offered
+from veriformer.verify.forms.offering import as_operation
 from veriformer.verify.forms.optimizer_names import (
     GRADIENT,
     arguments_of,
     defaults_of,
     forms_of,
-    given_as,
     offers,
     operation_named,
+    rename_options,
     scale_rate,
 )
 from veriformer.verify.forms.optimizers.step_functions import Stepper
@@ -135,10 +135,10 @@ def _offered(
     """Return the operation by steps of the code: its options under its own names."""
 
     def call(params: Iterable[Tensor], lr: float, **given: Any) -> Stepper:
-        options = {found["lr"]: scale_rate(lr, given, readings), **given_as(found, given)}
+        options = {found["lr"]: scale_rate(lr, given, readings), **rename_options(found, given)}
         return Stepper(one_step, params, (), options)
 
-    return offered(operation, call, offers(found, operation), defaults=defaults_of(own, found, operation))
+    return as_operation(operation, call, offers(found, operation), defaults=defaults_of(own, found, operation))
 
 
 FORMS = (

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from veriformer.verify.forms.trainer_calls import Stepping, stepping_of, steps
+from veriformer.verify.forms.trainer_calls import Stepping, find_stepping, steps
 from veriformer.verify.scripts.optimizer_ways import drive_any_optimizer
 from veriformer.verify.targets.target import Target
 
@@ -38,7 +38,7 @@ class Subject:
     @cached_property
     def way(self) -> Stepping | str:
         """Stepping of the optimizer, or the reason why it cannot be stepped."""
-        return stepping_of(self.make, self.dtype)
+        return find_stepping(self.make, self.dtype)
 
     @property
     def stepping(self) -> Stepping:
