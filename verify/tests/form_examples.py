@@ -27,7 +27,7 @@ from tests.edited_files import apply_edits, write_text
 from tests.faulty_forms import FOLDER, form_file
 from veriformer.verify.forms.binding import bound
 from veriformer.verify.forms.pin import Pin
-from veriformer.verify.recognition.candidates import resolved
+from veriformer.verify.recognition.candidates import find_candidate
 from veriformer.verify.recognition.recognise import Recognised, recognise
 from veriformer.verify.targets.locating import resolve
 from veriformer.verify.targets.source_files import module_of
@@ -97,7 +97,7 @@ def bound_text(name: str, operation: str) -> Callable[..., Any]:
     """Return an operation of the text of a case, bound as it is recognised."""
     module = text_module(name)
     (pin,) = (pin for pin in recognise(module).pins if pin.operation == operation)
-    return bound(pin, resolved(module, pin.name))
+    return bound(pin, find_candidate(module, pin.name))
 
 
 def differences(found: Recognised, row: Mapping[str, Any]) -> list[str]:

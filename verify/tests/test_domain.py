@@ -14,7 +14,7 @@ from tests import adapters
 from veriformer import impl
 from veriformer.verify import check
 from veriformer.verify.contract import dtypes
-from veriformer.verify.domain.inference import Probed, refused
+from veriformer.verify.domain.inference import Probed, infer_refusals
 from veriformer.verify.domain.probe import NO_GRAPH, Probe, probe_operation
 from veriformer.verify.engine.probe import probe
 from veriformer.verify.judging.exceptions import RowTimeout
@@ -54,14 +54,17 @@ def calls(count: int, names: str, refuses: Any) -> list[Probed]:
     ],
 )
 def test_the_fewest_features_explain_the_refusals(refuses: Any, labels: set[str]) -> None:
-    assert refused(calls(150, "abcdefgh", refuses), "abcdefgh").keys() == labels
+    assert infer_refusals(calls(150, "abcdefgh", refuses), "abcdefgh").keys() == labels
 
 
 def test_refusals_without_a_rule_explain_nothing() -> None:
     chance = random.Random(3)
     for _ in range(50):
         assert (
-            refused(calls(60, "abcdefghijklmnopqrst", lambda has: chance.random() < 0.33), "abcdefghijklmnopqrst") == {}
+            infer_refusals(
+                calls(60, "abcdefghijklmnopqrst", lambda has: chance.random() < 0.33), "abcdefghijklmnopqrst"
+            )
+            == {}
         )
 
 

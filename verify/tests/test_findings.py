@@ -21,7 +21,7 @@ from tests.warm import INTERPRETER
 from veriformer import impl
 from veriformer.spec.requirement import Weight
 from veriformer.verify import check, load
-from veriformer.verify.domain.probe import _described
+from veriformer.verify.domain.probe import _describe
 from veriformer.verify.findings.everything import by_operation
 from veriformer.verify.findings.sentence import raises
 from veriformer.verify.judging.judge import Violation
@@ -102,7 +102,7 @@ def test_of_an_exception_without_a_message_the_code_is_told() -> None:
     code = "assert z.ndim < 2 or z.shape[0] == z.shape[1]"
     place = f"adapters.py:{line_of(adapters.of_squares, 'assert')}"
     assert raises(str(caught.value)) == f"raises AssertionError ({code}, {place})"
-    assert _described(caught.value.__cause__ or Exception()) == f"AssertionError: {code}"
+    assert _describe(caught.value.__cause__ or Exception()) == f"AssertionError: {code}"
 
 
 def test_where_nothing_of_the_author_is_on_the_way_no_line_is_told() -> None:

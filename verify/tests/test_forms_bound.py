@@ -24,7 +24,7 @@ from veriformer.verify.forms.functions.scheduler_objects import RATES
 from veriformer.verify.forms.interleaving import nearly_equal
 from veriformer.verify.forms.pin import Pin
 from veriformer.verify.recognition.adapter import adapter
-from veriformer.verify.recognition.candidates import resolved
+from veriformer.verify.recognition.candidates import find_candidate
 from veriformer.verify.recognition.fitting import PLAIN
 from veriformer.verify.recognition.recognise import recognise
 from veriformer.verify.recognition.unread import NUMBERS
@@ -39,7 +39,7 @@ def pin_of(file: str, name: str) -> Pin:
 
 def bound_form(file: str, name: str) -> Callable[..., Any]:
     """Return what a file of `forms/` has by a name, bound as it is recognised."""
-    return bound(pin_of(file, name), resolved(loaded_form(file), name))
+    return bound(pin_of(file, name), find_candidate(loaded_form(file), name))
 
 
 def test_a_network_is_made_as_wide_as_its_weights_are() -> None:
@@ -61,7 +61,7 @@ def test_what_runs_where_a_library_lacks_something_is_judged_where_it_is_wrong(
     assert pin.readings.get("surroundings") == surroundings
     assert pin.deviations == (("surroundings",) if surroundings else ())
     attention, fused = (
-        bound(one, resolved(module_of(form_file("libraries_of_two_kinds")), name))
+        bound(one, find_candidate(module_of(form_file("libraries_of_two_kinds")), name))
         for one in (pin, replace(pin, readings={key: x for key, x in pin.readings.items() if key != "surroundings"}))
     )
     x, w = torch.randn(1, 3, 4), torch.eye(4)
@@ -102,7 +102,7 @@ def agrees(name: str, pin: Pin, texts: int = 2) -> bool:
     draw = torch.Generator().manual_seed(0)
     x, *weights = (torch.randn(*shape, generator=draw) for shape in ((texts, 6, 8), *[(8, 8)] * 4))
     given = {"context": x} if "Filled" in name else {"is_causal": True}
-    ours = bound(pin, resolved(loaded_form(CACHED), name))(x, *weights, num_heads=2, **given)
+    ours = bound(pin, find_candidate(loaded_form(CACHED), name))(x, *weights, num_heads=2, **given)
     q, k, v = ((x @ w).view(texts, 6, 2, 4).transpose(1, 2) for w in weights[:3])
     y = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal="is_causal" in given)
     return nearly_equal(ours, y.transpose(1, 2).flatten(2) @ weights[3])
@@ -168,7 +168,7 @@ def test_queries_and_keys_are_turned_each_by_its_own(name: str, wrong: str, aske
     module, pin = loaded_form("rotary_of_files"), pin_of("rotary_of_files", name)
     assert (pin.operation, pin.everywhere) == ("rope", True)
     x = torch.randn(2, 3, 5, 8, generator=torch.Generator().manual_seed(0))
-    right, other = (bound(pin, resolved(module, one))(x, torch.arange(5), **asked) for one in (name, wrong))
+    right, other = (bound(pin, find_candidate(module, one))(x, torch.arange(5), **asked) for one in (name, wrong))
     assert not nearly_equal(other, right)
     assert bool((other == right).all(-1).any())
 
@@ -179,7 +179,9 @@ def test_a_table_that_grows_is_made_short_and_positions_are_given_as_stated_and_
     assert (pin.readings["rows"], pin.readings["table"]) == ("[B,n]", "grows")
     x = torch.randn(2, 3, 7, 8, generator=torch.Generator().manual_seed(0))
     for positions in (torch.arange(7), torch.arange(1, 8)):
-        right, other = (bound(pin, resolved(module, f"{name}GrowingRotary"))(x, positions) for name in ("", "Tardily"))
+        right, other = (
+            bound(pin, find_candidate(module, f"{name}GrowingRotary"))(x, positions) for name in ("", "Tardily")
+        )
         assert nearly_equal(other[..., :-1, :], right[..., :-1, :])
         assert not nearly_equal(other, right)
 

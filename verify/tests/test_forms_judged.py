@@ -183,9 +183,9 @@ def test_a_number_that_is_no_epsilon_is_not_judged_by() -> None:
 
 def test_a_number_that_another_one_explains_as_well_is_not_judged_by(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constants, "all_fit", lambda samples, operation, judged_by, values: values["eps"] < 1e-4)
-    constants._told_apart(RMS_NORM, "eps", {"eps": 3e-3}, [], "fp32")
+    constants._assert_identifiable(RMS_NORM, "eps", {"eps": 3e-3}, [], "fp32")
     with pytest.raises(constants.Unadmitted, match=r"3e-05 and 1\.5e-05 both explain"):
-        constants._told_apart(RMS_NORM, "eps", {"eps": 3e-5}, [], "fp32")
+        constants._assert_identifiable(RMS_NORM, "eps", {"eps": 3e-5}, [], "fp32")
 
 
 @cache

@@ -10,7 +10,7 @@ import pytest
 from veriformer.verify.engine import looking
 from veriformer.verify.engine.look import Asked, Look
 from veriformer.verify.targets.error import TargetError
-from veriformer.verify.targets.locating import located
+from veriformer.verify.targets.locating import locate
 
 HEAVY = "import sys\n\nHEAVY = sorted({'torch', 'hypothesis'} & sys.modules.keys())\n"
 
@@ -59,7 +59,7 @@ def test_folders_that_a_file_no_longer_searches_are_searched_last(tmp_path: Path
     file, folders = tmp_path / "clears.py", [*sys.path]
     file.write_text("import sys\n\nsys.path.clear()\n")
     try:
-        located(str(file))
+        locate(str(file))
         assert set(folders) <= set(sys.path)
     finally:
         sys.path[:] = folders

@@ -26,7 +26,7 @@ from veriformer.verify.presentation.terminal import as_text
 from veriformer.verify.results import Status, read
 from veriformer.verify.targets.claims import ClaimsWarning
 from veriformer.verify.targets.loading import needs_recognition
-from veriformer.verify.targets.locating import located, resolve
+from veriformer.verify.targets.locating import locate, resolve
 from veriformer.verify.targets.source_files import PartlyLoadedWarning, module_of
 
 pytestmark = pytest.mark.usefixtures("warm")
@@ -89,7 +89,7 @@ def test_what_a_name_of_the_contract_uses_is_a_part_of_it(tmp_path: Path) -> Non
     file = tmp_path / "adapter.py"
     file.write_text(MIXED.replace("_gate", "gate") + "\n\ndef rms_norm(x, weight=None, *, eps=1e-5):\n    unrelated\n")
     file.write_text(file.read_text() + "    return (lambda norm: norm)(RMSNorm)(x.shape[-1], eps)(x)\n")
-    module, _ = located(str(file))
+    module, _ = locate(str(file))
     assert not needs_recognition(module)
 
 
@@ -323,7 +323,7 @@ def test_what_is_not_there_costs_only_what_rests_on_it_and_is_told(tmp_path: Pat
     (tmp_path / "settings.py").write_text(SETTINGS.format(data="absent.txt"))
     (tmp_path / "layers.py").write_text(LAYERS)
     with pytest.warns(PartlyLoadedWarning, match=r"FileNotFoundError.*without Model \(NameError.*SIZE"):
-        found, _ = located(str(tmp_path / "layers.py"))
+        found, _ = locate(str(tmp_path / "layers.py"))
     assert hasattr(found, "RMSNorm")
     assert not hasattr(found, "Model")
     assert "by themselves" in run([str(tmp_path / "layers.py"), "--only", "rms_norm.equation"])
@@ -335,7 +335,7 @@ def test_a_file_may_open_what_lies_beside_it(tmp_path: Path) -> None:
     (tmp_path / "layers.py").write_text(LAYERS)
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "size.txt").write_text("7")
-    found, _ = located(str(tmp_path / "layers.py"))
+    found, _ = locate(str(tmp_path / "layers.py"))
     assert found.Model.sizes == [7]  # type: ignore[attr-defined]
 
 

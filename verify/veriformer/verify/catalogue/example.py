@@ -10,7 +10,7 @@ from veriformer.verify.judging.check import Check
 from veriformer.verify.judging.judge import Undefined, Violation
 from veriformer.verify.judging.outcome import NoGradient
 from veriformer.verify.judging.trial import NOT_OFFERED, Trial
-from veriformer.verify.laws.agreement import formed
+from veriformer.verify.laws.agreement import check_parts
 from veriformer.verify.operations.registry import OPERATIONS
 
 _RECORDS = {operation.name: operation for operation in OPERATIONS}
@@ -45,4 +45,4 @@ def _judge_forms(trial: Trial) -> None:
         operation = _RECORDS.get(call.operation)
         if operation is not None and operation.formulas:
             references = operation.exact(trial, call.arguments, use_exact_oracle=False)
-            list(formed(trial, operation, call.arguments, outcome, references))
+            list(check_parts(trial, operation, call.arguments, outcome, references))

@@ -36,7 +36,7 @@ from veriformer.verify.comparison.drawing import (
 )
 from veriformer.verify.comparison.subject import REFERENCE, Objects, Prepared, Subject, load_subject, seeded, state
 from veriformer.verify.targets.error import TargetError
-from veriformer.verify.targets.locating import located
+from veriformer.verify.targets.locating import locate
 
 _MOST = 2**26
 """Numbers in the given arguments above which fewer rows are taken."""
@@ -211,7 +211,7 @@ def _kept(prep: Preparation, prepared: Prepared) -> bool:
 def _generators(subject: Subject, inputs: str | None) -> tuple[Callable[[], Any] | None, Callable[[], Any] | None]:
     if inputs is None:
         return subject.companion("get_inputs"), subject.companion("get_init_inputs")
-    found, _ = located(inputs)
+    found, _ = locate(inputs)
     if inspect.isfunction(found):
         return found, subject.companion("get_init_inputs")
     make = getattr(found, "get_inputs", None)

@@ -22,7 +22,7 @@ from torch import nn
 from veriformer.verify.comparison.case import Case
 from veriformer.verify.comparison.drawing import Inputs
 from veriformer.verify.targets.error import TargetError
-from veriformer.verify.targets.locating import located
+from veriformer.verify.targets.locating import locate
 from veriformer.verify.targets.seeding import seed_generators
 
 _COMPANIONS = ("get_inputs", "get_init_inputs")
@@ -74,7 +74,7 @@ def load_subject(spec: str, classes: tuple[str, ...]) -> Subject:
 
     Raises TargetError where the word stands for nothing that can be called, or for several things.
     """
-    found, loader = located(spec)
+    found, loader = locate(spec)
     if not isinstance(found, ModuleType):
         if not callable(found):
             raise TargetError(f"target {spec!r}: expected something that can be called, got {type(found).__name__}")

@@ -53,16 +53,16 @@ class Unadmitted(Exception):
 def hidden(target: Target, operation: str) -> tuple[str, ...]:
     """Return the constants of an operation that nobody can read off the signature, or that differ there."""
     known = target.hides(operation)
-    return (*(name for name in USUAL.get(operation, {}) if name in known), *stated(target, operation))
+    return (*(name for name in USUAL.get(operation, {}) if name in known), *stated_defaults(target, operation))
 
 
-def stated(target: Target, operation: str) -> dict[str, Any]:
+def stated_defaults(target: Target, operation: str) -> dict[str, Any]:
     """Return the defaults of the code's own among the arguments of ``STATED``."""
     shown = target.shows(operation) if operation in STATED else {}
     return {name: shown[name] for name in STATED.get(operation, ()) if name in shown}
 
 
-def scaled(operation: str, arguments: Arguments, scale: float) -> Arguments:
+def scale_down(operation: str, arguments: Arguments, scale: float) -> Arguments:
     """Return the call's arguments with smaller numbers where an epsilon is added."""
     name = SMALL[operation]
     given = arguments[name]
@@ -77,13 +77,13 @@ def with_smaller(
     found = list(samples)
     if operation.name in SMALL:
         for sample, scale in itertools.product(samples[:2], SCALES[1:]):
-            arguments = scaled(operation.name, sample.arguments, scale)
+            arguments = scale_down(operation.name, sample.arguments, scale)
             outcome = answer(sample.trial, arguments)  # its options are those of a call that was answered
             found += [] if outcome is None else [Sample(sample.trial, arguments, outcome)]
     return found
 
 
-def estimated(
+def estimate_constants(
     operation: OpInfo,
     names: Sequence[str],
     samples: Sequence[Sample],
@@ -102,7 +102,7 @@ def estimated(
             return constants
     numbers = len(names) == 1 and isinstance(usual[names[0]][0], float) and not said
     if operation.name not in NO_OTHERS and numbers:
-        return _inverted(operation, names[0], samples, judged_by)
+        return _invert(operation, names[0], samples, judged_by)
     return None
 
 
@@ -114,7 +114,7 @@ def _combinations(values: Sequence[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]
     return itertools.product(*values)
 
 
-def _inverted(operation: OpInfo, name: str, samples: Sequence[Sample], judged_by: str) -> dict[str, Any] | None:
+def _invert(operation: OpInfo, name: str, samples: Sequence[Sample], judged_by: str) -> dict[str, Any] | None:
     """Return a positive constant by Newton's method on its logarithm, rounded to as few digits as the results allow.
 
     It is fitted to every other call, and must explain those between as well.
@@ -133,12 +133,12 @@ def _inverted(operation: OpInfo, name: str, samples: Sequence[Sample], judged_by
     for digits in range(1, 9):
         constants = {name: float(f"{math.exp(theta):.{digits - 1}e}")}
         if all_fit(samples, operation, judged_by, constants):
-            _told_apart(operation, name, constants, samples, judged_by)
-            return _admitted(operation, name, constants)
+            _assert_identifiable(operation, name, constants, samples, judged_by)
+            return _admit(operation, name, constants)
     return None
 
 
-def _told_apart(
+def _assert_identifiable(
     operation: OpInfo, name: str, constants: Mapping[str, Any], samples: Sequence[Sample], judged_by: str
 ) -> None:
     """Raise Unadmitted where half or twice the number explains every result as well."""
@@ -147,7 +147,7 @@ def _told_apart(
             raise Unadmitted(f"{name}: {constants[name]:g} and {other:g} both explain its results")
 
 
-def _admitted(operation: OpInfo, name: str, constants: dict[str, Any]) -> dict[str, Any]:
+def _admit(operation: OpInfo, name: str, constants: dict[str, Any]) -> dict[str, Any]:
     """Return the constants; raise Unadmitted for a size of the code that fits as an epsilon."""
     if not _in_range(operation, name, constants[name]):
         raise Unadmitted(f"{name}: {constants[name]:g} alone explains its results, which is no {name}")

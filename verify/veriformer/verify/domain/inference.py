@@ -25,7 +25,7 @@ class Probed:
     error: str | None = None
 
 
-def refused(calls: Sequence[Probed], candidates: Sequence[str]) -> dict[str, str]:
+def infer_refusals(calls: Sequence[Probed], candidates: Sequence[str]) -> dict[str, str]:
     """Return the message of a refusal by label of the feature, or of the two features, that it depends on.
 
     candidates: features that may be refused; of those that explain as much, the earlier one is named.
@@ -36,7 +36,7 @@ def refused(calls: Sequence[Probed], candidates: Sequence[str]) -> dict[str, str
     return found
 
 
-def unexplained(calls: Sequence[Probed], found: Collection[str]) -> list[Probed]:
+def unexplained_refusals(calls: Sequence[Probed], found: Collection[str]) -> list[Probed]:
     """Return the refused calls that have nothing of what is known to be refused."""
     labels = [frozenset(label.split(TOGETHER)) for label in found]
     return [call for call in calls if call.error is not None and not any(names <= call.features for names in labels)]
@@ -49,7 +49,7 @@ def _explain(calls: Sequence[Probed], candidates: Sequence[str], found: dict[str
     alone = np.diag(never)
     possible = np.triu(never & ~alone & ~alone[:, None], 1) if pairs else np.diag(alone)
     while True:
-        left = unexplained(calls, found)
+        left = unexplained_refusals(calls, found)
         table = _table(left, candidates)
         counts = np.where(possible, table.T @ table, 0)
         if not counts.size or counts.max() < LEAST_CALLS:

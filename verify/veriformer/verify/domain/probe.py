@@ -16,12 +16,12 @@ from veriformer.verify.contract.features import GRADIENTS, features, present
 from veriformer.verify.contract.refusals import AVOIDED
 from veriformer.verify.contract.signatures import POSITIONAL
 from veriformer.verify.domain.calls import edges, find_size_rules
-from veriformer.verify.domain.constants import Unadmitted, estimated, hidden, nearest, with_smaller
-from veriformer.verify.domain.inference import Probed, refused, unexplained
-from veriformer.verify.domain.sample import COARSER, Sample, computed_in
+from veriformer.verify.domain.constants import Unadmitted, estimate_constants, hidden, nearest, with_smaller
+from veriformer.verify.domain.inference import Probed, infer_refusals, unexplained_refusals
+from veriformer.verify.domain.sample import COARSER, Sample, infer_precision
 from veriformer.verify.examples import EXAMPLES_PER_SEED, prepared, without_constants
 from veriformer.verify.judging import isolation
-from veriformer.verify.judging.arguments import completed, without
+from veriformer.verify.judging.arguments import with_required_arguments, without
 from veriformer.verify.judging.exceptions import Ended, RowTimeout, code_of
 from veriformer.verify.judging.judge import Violation
 from veriformer.verify.judging.op_info import OpInfo
@@ -180,7 +180,7 @@ class Probe:
         self._tell()
         found: dict[str, str] = {}
         for turn in range(1, TURNS + 1):
-            if not unexplained(self.calls, found):
+            if not unexplained_refusals(self.calls, found):
                 return
             self._make(base, "sample", MORE, first=turn * MORE)
             self._make(base, "laid_out", MORE // 2, first=turn * MORE)
@@ -204,13 +204,13 @@ class Probe:
                     self._call(sample.trial, arguments, "edges")
 
     def _draw_elsewhere(self, base: str, turn: int) -> None:
-        known = refused([call for call in self.calls if base in call.features], self.names)
+        known = infer_refusals([call for call in self.calls if base in call.features], self.names)
         for dtype in self.dtypes:
             if dtype != base and dtype in self.operation.dtypes:
                 self._make(dtype, "sample", EXAMPLES_PER_SEED // 2, first=turn * EXAMPLES_PER_SEED)
                 own = [call for call in self.calls if dtype in call.features]
                 # What one format alone refuses, as a number that a half does not hold, is told by calls in that format.
-                if unexplained(own, known) and any(call.error is None for call in own):
+                if unexplained_refusals(own, known) and any(call.error is None for call in own):
                     self._make(dtype, "sample", MORE // 2, first=(turn + TURNS) * MORE)
 
     def _make(self, dtype: str, what: str, count: int, first: int = 0) -> None:
@@ -247,7 +247,7 @@ class Probe:
         return None
 
     def _call(self, trial: Trial, arguments: Arguments, what: str) -> None:
-        arguments = completed(self.operation.name, arguments, self.target.requires(self.operation.name))
+        arguments = with_required_arguments(self.operation.name, arguments, self.target.requires(self.operation.name))
         lacking = self.target.unsupported_args(self.operation.name)  # which it is never given: they explain no refusal
         given = {name: value for name, value in arguments.items() if name not in lacking}
         names = present(self.operation.name, given, dtype=trial.row_dtype)
@@ -277,7 +277,7 @@ class Probe:
             return
         self._estimate()
         for dtype, samples in self.plain.items():
-            found = computed_in(samples, self.operation, dtype, self.constants)
+            found = infer_precision(samples, self.operation, dtype, self.constants)
             if found != dtype:
                 self.precision[dtype] = found
 
@@ -290,7 +290,7 @@ class Probe:
             samples = with_smaller(self.operation, self.plain.get(dtype, []), lambda t, a: _answer(t, a)[0])
             for judged_by in (dtype, *COARSER.get(dtype, ())[:1]):
                 try:
-                    found = estimated(self.operation, names, samples, judged_by, said) if samples else None
+                    found = estimate_constants(self.operation, names, samples, judged_by, said) if samples else None
                 except Unadmitted as error:
                     self.unknown = str(error)
                     return
@@ -303,7 +303,7 @@ class Probe:
 
     def _refused(self) -> dict[str, str]:
         """Return the features that explain the refusals of calls without gradients, with the messages."""
-        return refused(self.calls, [*self.dtypes, *self.names])
+        return infer_refusals(self.calls, [*self.dtypes, *self.names])
 
     def _concluded(self) -> Domain:
         found = self._refused()
@@ -312,7 +312,7 @@ class Probe:
             found[GRADIENTS] = str(self.gradients[0].error)
         else:  # one that has a graph for some calls and none for others is wrong, and not narrower
             calls += [call for call in self.gradients if call.error != NO_GRAPH]
-            found = refused(calls, [*self.dtypes, GRADIENTS, *self.names])
+            found = infer_refusals(calls, [*self.dtypes, GRADIENTS, *self.names])
         stated = dict(self.target.stated_refusals(self.operation.name))
         found = stated | without(self.operation.name, self.target.requires(self.operation.name)) | found
         if self.unknown:  # nothing is judged by a constant that is not known
@@ -340,7 +340,7 @@ def _answer(trial: Trial, arguments: Arguments, wrt: Sequence[str] = ()) -> tupl
         if error is None:
             return None, NO_GRAPH if "carries no gradient" in str(violation) else None
         ends = not isinstance(error, Exception)  # who wants the process to end refuses nothing
-        return None, None if ends or _of_ours(error) else _described(error)
+        return None, None if ends or _of_ours(error) else _describe(error)
 
 
 def _of_ours(error: BaseException) -> bool:
@@ -349,7 +349,7 @@ def _of_ours(error: BaseException) -> bool:
     return isinstance(error, AssertionError) and bool(frames) and frames[-1].filename == drivers.__file__
 
 
-def _described(error: BaseException) -> str:
+def _describe(error: BaseException) -> str:
     name, _, text = message_of(error).partition(": ")
     said = next(iter(text.strip().splitlines()), None) or code_of(error)
     return f"{name}: {said[:160]}" if said else name

@@ -51,18 +51,18 @@ def all_fit(samples: Sequence[Sample], operation: OpInfo, judged_by: str, consta
         return bool(samples) and all(sample.fits(operation, judged_by, constants) for sample in samples)
 
 
-def computed_in(samples: Sequence[Sample], operation: OpInfo, dtype: str, constants: Mapping[str, Any]) -> str:
+def infer_precision(samples: Sequence[Sample], operation: OpInfo, dtype: str, constants: Mapping[str, Any]) -> str:
     """Return the dtype itself where a result lies within its bound, or no coarser format explains all that do not."""
     if all_fit(samples, operation, dtype, constants):
         return dtype
     for coarser in COARSER.get(dtype, ()):
-        held = coarser == "fp32" or all(_held(sample, coarser) for sample in samples)
+        held = coarser == "fp32" or all(_holds_every_entry(sample, coarser) for sample in samples)
         if held and all_fit(samples, operation, coarser, constants):
             return coarser
     return dtype
 
 
-def _held(sample: Sample, coarser: str) -> bool:
+def _holds_every_entry(sample: Sample, coarser: str) -> bool:
     """Return whether the coarser format holds every entry: its bounds are so wide that a wrong formula may lie within
     them."""
     x = sample.outcome.value

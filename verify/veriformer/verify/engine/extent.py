@@ -11,7 +11,7 @@ from veriformer.verify.presentation.recognised import judged_whole
 from veriformer.verify.results import Result, Results
 from veriformer.verify.results.domain import Domain
 from veriformer.verify.results.unseen import Lines
-from veriformer.verify.results.verdict import held_in
+from veriformer.verify.results.verdict import dtypes_that_hold
 from veriformer.verify.targets.statements import derivative_beside, statements
 from veriformer.verify.targets.watch import MANY, Watch
 from veriformer.verify.targets.watch import Seen as watch_seen
@@ -98,7 +98,7 @@ def _values(parts: Sequence[Seen]) -> dict[str, list[str]]:
 
 def domains_of(plan: Plan, rows: Sequence[Result], seen: Mapping[str, Seen]) -> dict[str, Domain]:
     """Return by operation what a probe found out, with what its rows and its recognition add."""
-    held = held_in(rows)
+    held = dtypes_that_hold(rows)
     pins = {pin["operation"]: pin for pin in judged_whole(plan.recognised)}
     seen = _shared(seen, {operation: pin["name"] for operation, pin in pins.items()})
     return {

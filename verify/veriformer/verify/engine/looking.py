@@ -15,8 +15,8 @@ from veriformer.verify.engine.look import GO, Asked
 from veriformer.verify.judging import isolation
 from veriformer.verify.results.foreign import writable
 from veriformer.verify.targets.error import TargetError
-from veriformer.verify.targets.locating import located
-from veriformer.verify.targets.lookup import parted
+from veriformer.verify.targets.locating import locate
+from veriformer.verify.targets.lookup import split_target
 
 
 def main(spec: str, file: str) -> int:
@@ -33,7 +33,7 @@ def main(spec: str, file: str) -> int:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            found, loader = located(spec)
+            found, loader = locate(spec)
             Path(file).write_text("{}\n", encoding="utf-8")
             with _undisturbed(before):
                 from veriformer.verify.engine import probing
@@ -56,7 +56,7 @@ def _take_input() -> TextIO:
 
 def _hides_modules(spec: str) -> bool:
     """Return whether a name beside the target is that of a module elsewhere, which the suite may want to import."""
-    place = Path(parted(spec)[0])
+    place = Path(split_target(spec)[0])
     folder = place.resolve().parent if place.is_file() else Path.cwd()
     others = [path for path in sys.path if Path(path or ".").resolve() != folder]
     return bool(_names([folder]) & (sys.stdlib_module_names | _names(others)))

@@ -16,7 +16,7 @@ from veriformer.verify.examples import EXAMPLES_PER_SEED, number, prepared, with
 from veriformer.verify.findings.evidence import signature
 from veriformer.verify.findings.refused import Sizes, size_rule, sizes
 from veriformer.verify.judging.counterexample import counterexample, ordinary, size
-from veriformer.verify.judging.exceptions import Ended, Interrupted, told
+from veriformer.verify.judging.exceptions import Ended, Interrupted, describe_exception
 from veriformer.verify.judging.judge import RunStatistics, Violation
 from veriformer.verify.judging.repetition import unrepeatable
 from veriformer.verify.judging.row import CheckRun
@@ -102,7 +102,7 @@ class Search:
         except Interrupted:
             raise
         except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:  # where a model is built or looked at
-            return self._result(Status.FAIL, f"raised {told(error)}")
+            return self._result(Status.FAIL, f"raised {describe_exception(error)}")
         except Exception:
             return self._broken()
         return self._held()

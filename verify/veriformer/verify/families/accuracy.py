@@ -41,7 +41,7 @@ from veriformer.verify.judging.judge import (
 )
 from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.trial import Arguments, Trial
-from veriformer.verify.laws.agreement import formed
+from veriformer.verify.laws.agreement import check_parts
 from veriformer.verify.laws.family import is_required, over
 from veriformer.verify.operations.registry import OPERATIONS
 from veriformer.verify.strategies import values
@@ -73,7 +73,7 @@ def _accuracy(operation: OpInfo, trial: Trial) -> None:
         return
     cotangent = trial.tensor(trial.draw(values(("gaussian", "one-signed"))).array(*references[0].exact.shape))
     outcome = trial.call(arguments, wrt=names, cotangent=cotangent)
-    list(formed(trial, operation, arguments, outcome, references))
+    list(check_parts(trial, operation, arguments, outcome, references))
     gradients = operation.exact_gradients(trial, arguments, cotangent, use_exact_oracle=False)
     lifted, g = operation.lift(trial, arguments, plain), plain.asarray(array(cotangent))
     forms = [value[0].value for formula in operation.formulas if (value := formula(plain, lifted))]
@@ -91,7 +91,7 @@ def _note_parts(
 ) -> None:
     """Record the errors of all parts of a result together."""
     outcome = trial.call(arguments)
-    parts = [array(part.value).ravel() for part, *_ in formed(trial, operation, arguments, outcome, references)]
+    parts = [array(part.value).ravel() for part, *_ in check_parts(trial, operation, arguments, outcome, references)]
     lifted = operation.lift(trial, arguments, plain)
     forms = [np.concatenate([x.value.ravel() for x in formula(plain, lifted)]) for formula in operation.formulas]
     whole = Reference(*(np.concatenate([getattr(r, name).ravel() for r in references]) for name in ("exact", "bound")))

@@ -13,7 +13,7 @@ from veriformer.verify.laws.agreement import agrees, gradients_agree
 from veriformer.verify.laws.family import over
 from veriformer.verify.laws.gradients import draw_cotangent, judge_with_gradients
 from veriformer.verify.laws.layouts import laid_out
-from veriformer.verify.laws.untouched import left_alone, unchanged
+from veriformer.verify.laws.untouched import assert_arguments_unmodified, assert_unmodified
 
 
 def _purity(operation: OpInfo, trial: Trial) -> None:
@@ -27,9 +27,9 @@ def _purity(operation: OpInfo, trial: Trial) -> None:
         given = fresh(cotangent, False)
     copies = {key: fresh(value, key in wrt) for key, value in arguments.items()}
     first = trial.raw(arguments, copies, wrt=wrt, cotangent=cotangent, given=given, again=True)
-    left_alone(trial, first, arguments, copies)
+    assert_arguments_unmodified(trial, first, arguments, copies)
     if cotangent is not None and given is not None:
-        unchanged(trial, "cotangent", "cotangent", cotangent, given)
+        assert_unmodified(trial, "cotangent", "cotangent", cotangent, given)
     agrees(trial, operation, arguments, first, references)
     agrees(trial, operation, arguments, trial.raw(arguments, copies), references)
     if cotangent is not None and (references[0].exact.ndim or np.isfinite(references[0].bound)):

@@ -64,16 +64,18 @@ def array(tensor: torch.Tensor) -> Floats:
     return values
 
 
-def lifted(value: Any, xp: Any) -> Any:
+def lift(value: Any, xp: Any) -> Any:
     """Convert a value for a formula: floating tensors into the arithmetic, masks and ids into NumPy arrays."""
     if isinstance(value, torch.Tensor):
         return xp.asarray(array(value)) if value.is_floating_point() else value.detach().cpu().resolve_neg().numpy()
     if isinstance(value, list | tuple) and any(isinstance(item, torch.Tensor) for item in value):
-        return [lifted(item, xp) for item in value]
+        return [lift(item, xp) for item in value]
     return value
 
 
-def completed(operation: str, arguments: Mapping[str, Any], required: Collection[str]) -> Mapping[str, Any]:
+def with_required_arguments(
+    operation: str, arguments: Mapping[str, Any], required: Collection[str]
+) -> Mapping[str, Any]:
     """Return the call with every missing required argument filled in: with its neutral value or its default."""
     missing = [name for name in required if arguments.get(name) is None]
     return (

@@ -28,7 +28,7 @@ def ending(error: BaseException) -> BaseException:
     return found or error
 
 
-def told(error: BaseException) -> str:
+def describe_exception(error: BaseException) -> str:
     """Return the exception's class and message, and after it the line of the author's that it was raised in."""
     said, place = message_of(error), place_of(error)
     return f"{said}{_BEFORE_PLACE}{place}" if place else said

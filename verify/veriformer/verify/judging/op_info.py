@@ -125,7 +125,9 @@ class OpInfo:
         found = self._references(
             trial, arguments, lambda formula, xp, lifted: list(formula(xp, lifted)), self.formulas, use_exact_oracle
         )
-        return [_judged(reference, self.unjudged(arguments, part)) for part, reference in enumerate(found)]
+        return [
+            _with_unjudged_entries(reference, self.unjudged(arguments, part)) for part, reference in enumerate(found)
+        ]
 
     def exact_gradients(
         self, trial: Trial, arguments: Arguments, cotangent: torch.Tensor, *, use_exact_oracle: bool = True
@@ -184,7 +186,7 @@ def _widening(
     ]
 
 
-def _judged(reference: Reference, unjudged: Bools | None) -> Reference:
+def _with_unjudged_entries(reference: Reference, unjudged: Bools | None) -> Reference:
     """Return the reference with an infinite bound on the unjudged entries."""
     if unjudged is None:
         return reference

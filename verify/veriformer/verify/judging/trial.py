@@ -28,11 +28,11 @@ from veriformer.verify.contract.refusals import TOGETHER
 from veriformer.verify.contract.signatures import OPTIONAL
 from veriformer.verify.forms.form import NotOffered
 from veriformer.verify.judging import global_state
-from veriformer.verify.judging.arguments import array, completed, fresh, lifted, plain
+from veriformer.verify.judging.arguments import array, fresh, lift, plain, with_required_arguments
 from veriformer.verify.judging.arithmetic import over_float64, running_error
 from veriformer.verify.judging.backward import gradients
 from veriformer.verify.judging.coverage import Coverage
-from veriformer.verify.judging.exceptions import Interrupted, RowTimeout, told
+from veriformer.verify.judging.exceptions import Interrupted, RowTimeout, describe_exception
 from veriformer.verify.judging.judge import (
     HarnessError,
     Reference,
@@ -183,7 +183,7 @@ class Trial:
 
     def lift(self, arguments: Arguments, xp: Any = None) -> dict[str, Any]:
         """Convert arguments for a formula: floating tensors into the arithmetic, masks and ids into NumPy arrays."""
-        return {key: lifted(value, xp or self.xp) for key, value in arguments.items()}
+        return {key: lift(value, xp or self.xp) for key, value in arguments.items()}
 
     def option(self, name: str, *given: Any) -> dict[str, Any]:
         """Draw an option of a call from these values, None to leave it out; empty where the target lacks it."""
@@ -254,7 +254,7 @@ class Trial:
     def supports_call(self, arguments: Arguments, operation: str | None = None) -> bool:
         """Return whether the target takes every argument of this call that differs from leaving it out."""
         operation = operation or self.operation
-        arguments = completed(operation, arguments, self.target.requires(operation))
+        arguments = with_required_arguments(operation, arguments, self.target.requires(operation))
         given = {name: arguments[name] for name in self.target.unsupported_args(operation) & arguments.keys()}
         known = self.target.domain(operation).constants
         silent = {name: [known.get(name, OPTIONAL[operation][name])] for name in given}
@@ -275,7 +275,7 @@ class Trial:
 
     def _supported_args(self, operation: str, arguments: Arguments) -> Arguments:
         """Return the arguments that the target takes; reject the example where that would be another call."""
-        arguments = completed(operation, arguments, self.target.requires(operation))
+        arguments = with_required_arguments(operation, arguments, self.target.requires(operation))
         self.assume(self.supports_call(arguments, operation))
         lacking = self.target.unsupported_args(operation)
         return {key: value for key, value in arguments.items() if key not in lacking} if lacking else arguments
@@ -366,7 +366,7 @@ class Trial:
                 raise
             except BaseException as error:  # leaving, or interrupting, is not the target's to say
                 found = isinstance(error, AssertionError) and _in_use(error)  # by what uses it: nothing was raised
-                raise Violation(str(error) if found else f"raised {told(error)}") from error
+                raise Violation(str(error) if found else f"raised {describe_exception(error)}") from error
 
     def repeat(self, call: Recorded) -> Any:
         """Return the result of repeating a recorded call. Raises Violation where it raises."""
@@ -410,7 +410,7 @@ class Trial:
             self._give_up_unless_offered(failure)
             if isinstance(failure, Exception):
                 self._narrow(self.operation, copies, message_of(failure), backward=True)
-            raise Violation(f"the backward pass raised {told(failure or Exception())}") from failure
+            raise Violation(f"the backward pass raised {describe_exception(failure or Exception())}") from failure
         return dict(zip(wrt, found, strict=True))
 
     # Judging

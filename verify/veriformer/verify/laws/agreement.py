@@ -47,11 +47,11 @@ def agrees(
     trial: Trial, operation: OpInfo, arguments: Arguments, outcome: Outcome, references: list[Reference]
 ) -> None:
     """Raise Violation unless every part of the result has the promised dtype and lies within its bound."""
-    for observed, reference, what in formed(trial, operation, arguments, outcome, references):
+    for observed, reference, what in check_parts(trial, operation, arguments, outcome, references):
         trial.assert_within_bound(observed, reference, what)
 
 
-def formed(
+def check_parts(
     trial: Trial, operation: OpInfo, arguments: Arguments, outcome: Outcome, references: Sequence[Reference]
 ) -> Iterator[tuple[Observation, Reference, str]]:
     """Yield every part of the result with its reference and its name. Raises Violation at one of another form than
@@ -74,7 +74,7 @@ def gradients_agree(trial: Trial, outcome: Outcome, references: Mapping[str, Ref
         trial.assert_within_bound(outcome.gradient(name), references[name], f"gradient of {name}")
 
 
-def judged(trial: Trial, operation: OpInfo, arguments: Arguments) -> tuple[Observation, Reference]:
+def call_within_bound(trial: Trial, operation: OpInfo, arguments: Arguments) -> tuple[Observation, Reference]:
     """Return the result of a call and its reference. Raises Violation unless it lies within its bound."""
     reference = operation.exact(trial, arguments, use_exact_oracle=False)[0]
     outcome = trial.call(arguments)

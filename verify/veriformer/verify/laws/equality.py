@@ -107,7 +107,7 @@ def constant(value: torch.Tensor) -> Observation:
     return Observation(value, literal(value))
 
 
-def scaled(bound: Floats, size: Floats) -> Floats:
+def scale_bound(bound: Floats, size: Floats) -> Floats:
     """Return bound · size, with 0 · ∞ = 0."""
     return np.asarray(np.where(size == 0, 0.0, np.where(size == 0, 0.0, bound) * size))
 
@@ -132,7 +132,7 @@ def stays_finite(trial: Trial, observed: Observation, reference: Reference, what
     finite(trial, Observation(observed.value[within], f"{observed.expression}[{literal(within)}]"), what)
 
 
-def multiplied(x: torch.Tensor, factor: torch.Tensor) -> torch.Tensor:
+def multiply(x: torch.Tensor, factor: torch.Tensor) -> torch.Tensor:
     """Return x times a factor, in float64."""
     return x.double() * factor.double()
 

@@ -37,7 +37,7 @@ def same(
             equal(trial, a.gradient(name), b.gradient(name), *pair, f"{what}: gradient of {name}")
 
 
-def reordered(x: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
+def reorder_rows(x: torch.Tensor, order: torch.Tensor) -> torch.Tensor:
     """Reorder the rows of the last but one axis."""
     return x[..., order, :]
 
@@ -50,7 +50,7 @@ def moves_along(
     a, b = trial.call(one).result, trial.call(two).result
     trial.assert_within_bound(a, reference, "result")
     moved = Reference(reference.exact[..., order, :], reference.bound[..., order, :])
-    equal(trial, trial.observe(reordered, a, constant(torch.as_tensor(order))), b, moved, moved, what)
+    equal(trial, trial.observe(reorder_rows, a, constant(torch.as_tensor(order))), b, moved, moved, what)
 
 
 def differ_only_where(
@@ -83,7 +83,7 @@ def only(reference: Reference, judged: Bools) -> Reference:
     return Reference(reference.exact, np.where(judged, reference.bound, np.inf), constant=True)
 
 
-def summed(*parts: torch.Tensor) -> torch.Tensor:
+def sum_float64(*parts: torch.Tensor) -> torch.Tensor:
     """Return the sum in float64."""
     return sum(part.double() for part in parts)  # type: ignore[return-value]
 
@@ -94,4 +94,4 @@ def adds_up(
     """Raise Violation unless the whole is the sum of its parts."""
     size = sum(np.abs(reference.exact) for reference in of_parts)
     bound = sum(reference.bound for reference in of_parts) * (1 + 2.0**-40) + 2.0**-46 * size
-    equal(trial, whole, trial.observe(summed, *parts), of_whole, Reference(of_whole.exact, bound), what)
+    equal(trial, whole, trial.observe(sum_float64, *parts), of_whole, Reference(of_whole.exact, bound), what)

@@ -13,17 +13,19 @@ from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.scripts.script import literal
 
 
-def called_purely(trial: Trial, arguments: Arguments) -> None:
+def assert_pure(trial: Trial, arguments: Arguments) -> None:
     """Raise Violation if a call modifies a tensor among its arguments, whatever it gives."""
     copies = {key: fresh(value, False) for key, value in arguments.items()}
-    left_alone(trial, trial.raw(arguments, copies), arguments, copies)
+    assert_arguments_unmodified(trial, trial.raw(arguments, copies), arguments, copies)
 
 
-def left_alone(trial: Trial, outcome: Outcome, arguments: Arguments, copies: Mapping[str, Any]) -> None:
+def assert_arguments_unmodified(
+    trial: Trial, outcome: Outcome, arguments: Arguments, copies: Mapping[str, Any]
+) -> None:
     """Raise Violation if a tensor among the arguments was modified."""
     call = outcome.name.removeprefix("r")
     for (key, item), (before, after) in _tensors(arguments, copies).items():
-        unchanged(trial, f"{key}{item}", f"{key}{call}{item}", before, after)
+        assert_unmodified(trial, f"{key}{item}", f"{key}{call}{item}", before, after)
 
 
 def _tensors(before: Arguments, after: Mapping[str, Any]) -> dict[tuple[str, str], tuple[torch.Tensor, torch.Tensor]]:
@@ -37,7 +39,7 @@ def _tensors(before: Arguments, after: Mapping[str, Any]) -> dict[tuple[str, str
     return pairs
 
 
-def unchanged(trial: Trial, what: str, name: str, before: torch.Tensor, after: torch.Tensor) -> None:
+def assert_unmodified(trial: Trial, what: str, name: str, before: torch.Tensor, after: torch.Tensor) -> None:
     """Raise Violation unless a tensor is as it was before."""
     same = before.shape == after.shape and torch.equal(before, after.detach())
     trial.assert_true(same, f"{what} was modified", lambda: f"torch.equal({name}, {literal(before)})")

@@ -13,7 +13,7 @@ from veriformer.verify.results import Results
 from veriformer.verify.results.domain import Domain
 from veriformer.verify.results.finding import Finding
 from veriformer.verify.results.foreign import named, number, one_line
-from veriformer.verify.results.unseen import everything
+from veriformer.verify.results.unseen import describe_all
 from veriformer.verify.results.words import claim, title
 
 Remark = tuple[str, str]
@@ -94,7 +94,7 @@ def _of(feature: str, message: str) -> str:
 def not_seen(run: Results) -> Iterator[Remark]:
     """Yield for each operation the arguments left out or never varied, and the lines never run."""
     for operation, domain in run.domain.items():
-        said = everything({operation: domain})
+        said = describe_all({operation: domain})
         if said:
             yield "not seen", one_line(f"{operation}: {', '.join(said)}", _LINE)
 

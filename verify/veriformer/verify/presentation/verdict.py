@@ -13,7 +13,7 @@ from veriformer.verify.results import Results, Status
 from veriformer.verify.results.domain import Domain
 from veriformer.verify.results.finding import Finding
 from veriformer.verify.results.foreign import named, number, one_line
-from veriformer.verify.results.unseen import everything
+from veriformer.verify.results.unseen import describe_all
 from veriformer.verify.results.verdict import HELD
 
 _FEW = 3
@@ -66,7 +66,7 @@ def _holds(run: Results) -> str:
     known = len(known_failures(run))
     more = f"; {number(known, 'known failure')}" if known else ""
     more += f"; {number(len(spare), 'piece')} of advice" if spare else ""
-    left, beside = everything(run.domain), _not_judged(run)
+    left, beside = describe_all(run.domain), _not_judged(run)
     what = f"computes the published mathematics{_of_operations(run) if left or beside else ''}"
     if not left:
         return f"{what}, as far as it was tried{beside}: no finding{more}"
@@ -99,7 +99,7 @@ def _inconclusive(run: Results) -> str:
     if all(row.status == "not-provided" for row in run.results):
         return f"was not judged: it has none of the operations that were asked for{_meant(run)}"
     if list(run.gaps) == list(run.unseen):
-        left = list(dict.fromkeys([*run.unseen, *everything(run.domain)]))
+        left = list(dict.fromkeys([*run.unseen, *describe_all(run.domain)]))
         return f"was not judged whole: {_some(left)}; --partial accepts that"
     return f"was not judged well enough for a verdict: {one_line('; '.join(run.gaps), 200)}"
 

@@ -127,7 +127,7 @@ def _built(form: Form, candidate: Candidate, pinned: Mapping[str, str], drawn: F
     found: list[tuple[int, int, Meanings]] = []
     for one, match in itertools.islice(_bindings(form, candidate, choices), BUILDS):
         built = tuple((name, known) for name, known in one.meanings if name.startswith(BUILT))
-        reached = _reached(form, one, match, pinned, drawn) if built else 0
+        reached = _count_reached(form, one, match, pinned, drawn) if built else 0
         if reached:
             found.append((-reached, _held(one), built))
     best = sorted(found, key=lambda entry: entry[:2])[:KEPT]
@@ -169,7 +169,7 @@ def _answers(form: Form, candidate: Candidate, match: Match, pinned: Mapping[str
     return any(drawn.asked(form.bind(candidate, choice), SCREENED)[0] for choice in (first, *others))
 
 
-def _reached(form: Form, candidate: Candidate, match: Match, pinned: Mapping[str, str], drawn: Fitting) -> int:
+def _count_reached(form: Form, candidate: Candidate, match: Match, pinned: Mapping[str, str], drawn: Fitting) -> int:
     """Return the number of calls that reach the code by the first readings: its instances have a place for their
     weights."""
     first = next(choices_of(match.readings, pinned, f"{form.operation}."), None)
@@ -194,7 +194,7 @@ def _of_calls(candidate: Candidate) -> dict[str, str]:
     return {name: known for name, known in candidate.meanings if name.startswith(CALLED) and known not in VALUES}
 
 
-def found_out(name: str, known: str) -> str:
+def describe_meaning(name: str, known: str) -> str:
     """Return the words for an argument of an unknown name."""
     return f"its {name!r} is what others call {known!r}, {BY_BEHAVIOUR}"
 
@@ -209,7 +209,7 @@ def _told(candidate: Candidate) -> Iterator[str]:
         if known in VALUES:
             yield f"{how} with {name} = {known}"
         else:
-            yield found_out(name, known)
+            yield describe_meaning(name, known)
 
 
 _ACTIVATIONS = ("'gelu'", "nn.GELU()", "nn.GELU")

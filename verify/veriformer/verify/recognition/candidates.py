@@ -36,7 +36,7 @@ def _of_module(module: ModuleType, prefix: str) -> Iterator[Candidate]:
     for name, x in sorted(vars(module).items(), key=lambda pair: is_autograd_function(pair[1])):
         if name.startswith("__") or not callable(x):
             continue
-        if getattr(x, "__module__", None) == module.__name__ or _assigned(x, module):
+        if getattr(x, "__module__", None) == module.__name__ or _is_module_callable(x, module):
             whole = f"{prefix}.{name}" if prefix else name
             yield candidate_of(whole, x, module)
             yield from (candidate_of(f"{whole}.{own}", method, module) for own, method in _methods(x))
@@ -72,7 +72,7 @@ def method_of(kind: Any, name: str) -> Any:
     return found if inspect.isroutine(found) else None
 
 
-def _assigned(x: Any, module: ModuleType) -> bool:
+def _is_module_callable(x: Any, module: ModuleType) -> bool:
     """Return whether a callable object, such as a compiled or wrapped function, stands for a function of this
     module."""
     inner = inspect.unwrap(x) if callable(x) and not inspect.isclass(x) else x
@@ -91,7 +91,7 @@ def _of_package(package: ModuleType) -> Iterator[Candidate]:
         yield from _of_module(module, found.name.removeprefix(f"{package.__name__}."))
 
 
-def resolved(target: object, name: str) -> Candidate:
+def find_candidate(target: object, name: str) -> Candidate:
     """Return the candidate of this name. Raises LookupError where there is none."""
     if not isinstance(target, ModuleType) or not name:
         return candidate_of(name, target, target if isinstance(target, ModuleType) else inspect.getmodule(target))

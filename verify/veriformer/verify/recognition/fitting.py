@@ -23,11 +23,18 @@ from torch.utils import _pytree as pytree
 from veriformer.verify.contract.features import features
 from veriformer.verify.contract.refusals import AVOIDED
 from veriformer.verify.contract.signatures import OPTIONAL, POSITIONAL
-from veriformer.verify.domain.constants import Unadmitted, estimated, hidden, nearest, stated, with_smaller
+from veriformer.verify.domain.constants import (
+    Unadmitted,
+    estimate_constants,
+    hidden,
+    nearest,
+    stated_defaults,
+    with_smaller,
+)
 from veriformer.verify.domain.sample import Sample
 from veriformer.verify.examples import EXAMPLES_PER_SEED, prepared, without_constants
 from veriformer.verify.forms.form import Fit, NotOffered
-from veriformer.verify.judging.arguments import array, completed
+from veriformer.verify.judging.arguments import array, with_required_arguments
 from veriformer.verify.judging.judge import HarnessError, Reference, Undefined, Violation, ratios
 from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.outcome import Outcome
@@ -194,7 +201,7 @@ class Fitting:
             if found is None:
                 continue
             left = {name: x for name, x in call.arguments.items() if name != option}
-            same = _called(_trial(other, call), left)[0]
+            same = _call(_trial(other, call), left)[0]
             answered += 1
             right += self._right(target, call, found)
             anyway += same is not None and self._right(target, call, same)
@@ -206,7 +213,7 @@ class Fitting:
 
     def _fit_one(self, target: Target, call: Call, outcome: Outcome) -> Fit:
         """Return the fit of one call, none of which is answered where the target's constants do not admit it."""
-        constants = stated(target, self.operation.name)
+        constants = stated_defaults(target, self.operation.name)
         return _fit(self.operation, 1, [(call, outcome)], constants, "", 0)
 
     def vanishes(self, function: Callable[..., Any]) -> bool:
@@ -216,7 +223,7 @@ class Fitting:
         for call in self._drawn("fp32", target, {}):
             weightless = {name: _zero(x) if name not in _KEPT else x for name, x in call.arguments.items()}
             if call.ordinary:
-                found.append(_called(_trial(target, call), weightless)[0])
+                found.append(_call(_trial(target, call), weightless)[0])
         return not any(bool((one.value != 0).any()) for one in found if one is not None)
 
     def explaining(
@@ -264,15 +271,15 @@ class Fitting:
         said = [one for _, _, one in answers if one]
         own = [one for one in said if not one.startswith(_NOT_OFFERED)]
         error, raised = commonest(own or said), len(own)
-        found = _fit(self.operation, len(calls), answered, stated(target, self.operation.name), error, raised)
+        found = _fit(self.operation, len(calls), answered, stated_defaults(target, self.operation.name), error, raised)
         names = hidden(target, self.operation.name)
         if names and not found.everywhere and found.closeness > CLOSE:
             plain = [Sample(_trial(target, call), call.arguments, x) for call, x in answered[:PLAIN]]
-            samples = with_smaller(self.operation, plain, lambda trial, a: _called(trial, a)[0])
+            samples = with_smaller(self.operation, plain, lambda trial, a: _call(trial, a)[0])
             shown = target.shows(self.operation.name)
             declared = {name: shown[name] for name in names if name in shown}
             try:
-                constants = estimated(self.operation, names, samples, dtype, declared) if samples else None
+                constants = estimate_constants(self.operation, names, samples, dtype, declared) if samples else None
             except Unadmitted:  # the probe tells it
                 constants = None
             if constants is None and samples:
@@ -352,7 +359,7 @@ def _draws(operation: OpInfo, target: Target, dtype: str, what: str, count: int)
         trial = Trial(target, operation.name, POSITIONAL[operation.name], dtype, "cpu", data)
         trial.probing = True
         drawn = getattr(operation, what)(trial)
-        arguments = completed(operation.name, drawn, target.requires(operation.name))
+        arguments = with_required_arguments(operation.name, drawn, target.requires(operation.name))
         found.append(Call(trial, arguments, what == "sample_basic"))
 
     for start in range(0, count, EXAMPLES_PER_SEED):
@@ -369,10 +376,10 @@ def _trial(target: Target, call: Call) -> Trial:
 
 def _answer(target: Target, call: Call) -> tuple[Outcome | None, str]:
     """Make a call; return its outcome and the message of its refusal; neither where the target does not take it."""
-    return _called(_trial(target, call), call.arguments)
+    return _call(_trial(target, call), call.arguments)
 
 
-def _called(trial: Trial, arguments: Arguments) -> tuple[Outcome | None, str]:
+def _call(trial: Trial, arguments: Arguments) -> tuple[Outcome | None, str]:
     try:
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
             warnings.simplefilter("ignore")
@@ -405,7 +412,7 @@ def _fit(
             shapes = [part.shape == one.exact.shape for part, one in zip(parts, references, strict=False)]
             shapeless += not (held and all(shapes))
             for part, reference in zip(parts, references, strict=False):
-                within, left, spread = _compared(part, reference)
+                within, left, spread = _compare(part, reference)
                 held = held and bool(within.all())
                 numbers, good = numbers + reference.exact.size, good + int(within.sum())
                 if plain:
@@ -426,7 +433,7 @@ def _fit(
     )
 
 
-def _compared(found: Any, reference: Reference) -> tuple[Any, float, float]:
+def _compare(found: Any, reference: Reference) -> tuple[Any, float, float]:
     """Return a mask of the entries that are right, the squared distance, and the spread of the reference."""
     exact = reference.exact
     finite = exact[np.isfinite(exact)]

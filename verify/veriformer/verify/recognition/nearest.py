@@ -91,7 +91,7 @@ def _nearest(
     if not choices:
         raise Unfit("the claims leave no reading of it")
     if len(choices) > FINAL and fitting is not None:
-        first = _tenable(_screened(tried, choices))
+        first = _tenable(_screen(tried, choices))
         first.sort(key=lambda pair: pair[1].rank(), reverse=True)  # stable: of equal ones the contract's own is first
         kept = [choice for i, (choice, fit) in enumerate(first) if i < FINAL or (fit.everywhere and i < 3 * FINAL)]
         kept.append(max(first, key=lambda pair: (pair[1].answered - pair[1].raised, pair[1].rank()))[0])
@@ -157,7 +157,7 @@ def _answering_all(
     return max(found, key=lambda reading: reading.fit.rank(), default=None)
 
 
-def _screened(tried: Callable[[_T, int], Reading], choices: Sequence[_T]) -> list[tuple[_T, Fit]]:
+def _screen(tried: Callable[[_T, int], Reading], choices: Sequence[_T]) -> list[tuple[_T, Fit]]:
     """Fit each combination on some of the calls, or on all where it answers few of them.
 
     A combination that answers less than half as many of all calls as another of some is left with its few: the smallest

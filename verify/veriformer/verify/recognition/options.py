@@ -11,7 +11,7 @@ from typing import Any
 from veriformer.verify.contract.signatures import OPTIONAL
 from veriformer.verify.forms.candidate import words
 from veriformer.verify.forms.meanings import BUILT, CALLED
-from veriformer.verify.recognition.by_behaviour import found_out
+from veriformer.verify.recognition.by_behaviour import describe_meaning
 from veriformer.verify.recognition.fitting import Fitting
 from veriformer.verify.recognition.nearest import OPERATION, Reading, nearest
 from veriformer.verify.recognition.unread import OF_RUNNING, PUBLISHED, never_given
@@ -43,11 +43,11 @@ def with_options(found: Reading) -> Reading:
         plain = name.removeprefix(BUILT).removeprefix(CALLED)
         if plain in OF_RUNNING or plain in PUBLISHED:
             continue
-        found = _named(found, name, default, until) or found
+        found = _as_open_option(found, name, default, until) or found
     return found
 
 
-def _named(found: Reading, name: str, default: Any, until: float) -> Reading | None:
+def _as_open_option(found: Reading, name: str, default: Any, until: float) -> Reading | None:
     """Return the reading by which one parameter is an open option; None where it is none, or may be two."""
     plain = name.removeprefix(BUILT).removeprefix(CALLED)
     best: list[tuple[int, Reading]] = []
@@ -57,7 +57,7 @@ def _named(found: Reading, name: str, default: Any, until: float) -> Reading | N
         one = _read_as(found, name, option)
         if one is None:
             continue
-        right, answered, anyway = _explained(found, one, option)
+        right, answered, anyway = _count_explained(found, one, option)
         if right - anyway < FEWEST:
             continue
         if right == answered:
@@ -92,7 +92,7 @@ def _read_as(found: Reading, name: str, option: str) -> Reading | None:
         match = form.match(candidate)
         if match is None:
             return None
-        told = (*found.match.told, found_out(plain, option))
+        told = (*found.match.told, describe_meaning(plain, option))
         match = replace(match, told=tuple(dict.fromkeys((*match.told, *told))))
         if match.readings.keys() != found.match.readings.keys():
             one = nearest(form, candidate, match, {})
@@ -106,7 +106,7 @@ def _read_as(found: Reading, name: str, option: str) -> Reading | None:
     return one if option in taken else None
 
 
-def _explained(before: Reading, after: Reading, option: str) -> tuple[int, int, int]:
+def _count_explained(before: Reading, after: Reading, option: str) -> tuple[int, int, int]:
     """Return of the calls that give an option the numbers that are right by a reading, answered, and right without."""
     fitting = Fitting(OPERATION[after.form.operation])
     function = after.form.bind(after.candidate, after.readings)

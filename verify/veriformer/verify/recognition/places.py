@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypedDict
 
-from veriformer.verify.recognition.candidates import resolved
+from veriformer.verify.recognition.candidates import find_candidate
 from veriformer.verify.targets.target import Target
 
 _OURS = Path(__file__).resolve().parents[1]
@@ -28,7 +28,7 @@ def places(target: Target, operations: Iterable[str]) -> dict[str, Place]:
     found = {}
     for operation in operations:
         if operation in pins and operation not in named:
-            place = place_of(resolved(target.source, pins[operation]).thing)
+            place = place_of(find_candidate(target.source, pins[operation]).thing)
         else:
             place = place_of(target.operation(operation))
         if place is not None:
@@ -48,7 +48,7 @@ def place_of(thing: Any) -> Place | None:
         return None
     if file is None or Path(file).resolve().is_relative_to(_OURS):  # an adapter of ours stands for other code
         return None
-    return {"file": shown(Path(file).resolve()), "line": max(1, line)}
+    return {"file": relative_path(Path(file).resolve()), "line": max(1, line)}
 
 
 def of_sender(found: dict[str, Place], target: str) -> dict[str, Place]:
@@ -56,12 +56,12 @@ def of_sender(found: dict[str, Place], target: str) -> dict[str, Place]:
     folder = Path(target.partition(":")[0]).resolve().parent
     there = {operation: folder / place["file"] for operation, place in found.items()}
     return {
-        operation: {**place, "file": shown(there[operation])} if there[operation].is_file() else place
+        operation: {**place, "file": relative_path(there[operation])} if there[operation].is_file() else place
         for operation, place in found.items()
     }
 
 
-def shown(path: Path) -> str:
+def relative_path(path: Path) -> str:
     """Return a path below the working directory where it is there, else as it is."""
     here = Path.cwd()
     return (path.relative_to(here) if path.is_relative_to(here) else path).as_posix()

@@ -24,7 +24,7 @@ from veriformer.verify.recognition.elsewhere import names_in, wrong_elsewhere
 from veriformer.verify.recognition.fitting import Fitting
 from veriformer.verify.recognition.nearest import OPERATION, Reading, choices_of
 from veriformer.verify.recognition.options import with_options
-from veriformer.verify.recognition.unread import named_and_unread, unexplained, unread
+from veriformer.verify.recognition.unread import named_and_unread, unexplained_parameters, unread
 from veriformer.verify.targets.claims import KNOWN_CONVENTIONS
 
 SHARE = 0.1
@@ -87,7 +87,7 @@ def recognise(
     left = [candidate for candidate in every if candidate.name in unknown]
     called = {candidate.name: named_and_unread(candidate) for candidate in left}
     refused += [Unrecognised(name, *known, named=True) for name, known in called.items() if known is not None]
-    inside = _called_by([candidate for _, candidate in known], every)
+    inside = _called_names([candidate for _, candidate in known], every)
     makers = {name for _, candidate in known for name in makers_of(candidate)}  # which a pin tells
     told = [replace(one, named=False) if _last(one.name) in inside else one for one in refused]
     others = [name for name in unknown if name not in [one.name for one in refused]]
@@ -98,7 +98,7 @@ def recognise(
     )
 
 
-def _called_by(known: Sequence[Candidate], every: Sequence[Candidate]) -> set[str]:
+def _called_names(known: Sequence[Candidate], every: Sequence[Candidate]) -> set[str]:
     """Return the names that the code of what was recognised mentions, those of the makers of its tables, and what these
     mention in turn: what they stand for is judged inside of it."""
     of_name = {_last(candidate.name): candidate for candidate in every}
@@ -163,7 +163,7 @@ def of_candidate(candidate: Candidate, pinned: Mapping[str, str]) -> tuple[list[
             named += [told] if found.match.named else []
         elif form.beside:
             beside.setdefault(form.operation, found)
-        elif best is None or _preferred(found, best):
+        elif best is None or _is_better(found, best):
             best = found
     if best is not None:
         return [_pin(wrong_elsewhere(with_options(best)))], []
@@ -175,18 +175,18 @@ def of_candidate(candidate: Candidate, pinned: Mapping[str, str]) -> tuple[list[
 def _read(form: Form, candidate: Candidate, pinned: Mapping[str, str]) -> tuple[Reading | None, str]:
     """Return the reading of a candidate in a form, and why it is not judged by it; empty where it is."""
     try:
-        return _tried(form, candidate, pinned)
+        return _try(form, candidate, pinned)
     except Unfit as reason:
         return None, str(reason)
     except Exception as error:  # whatever it does when it is built or called, or its results do, is its own
         return None, f"{type(error).__name__} while it was tried: {str(error)[:120]}"
 
 
-def _tried(form: Form, candidate: Candidate, pinned: Mapping[str, str]) -> tuple[Reading | None, str]:
+def _try(form: Form, candidate: Candidate, pinned: Mapping[str, str]) -> tuple[Reading | None, str]:
     found = read(form, candidate, pinned)
     if found is None:
         return None, ""
-    if (noisy := _dropped_in_evaluation(found, pinned)) is not None:
+    if (noisy := _without_dropout(found, pinned)) is not None:
         return noisy, ""
     against = _against(found)
     if not against or (found.match.named and found.fit.answered):  # another function is the better reason
@@ -196,7 +196,7 @@ def _tried(form: Form, candidate: Candidate, pinned: Mapping[str, str]) -> tuple
         return faulty, ""
     if against:
         return found, against
-    held = _held_by_a_known_fault(found)
+    held = _by_known_fault(found)
     return held, _of_parameters(held) if held is found else ""
 
 
@@ -207,7 +207,7 @@ def _pins_beside(found: list[Reading]) -> list[Pin]:
     return [replace(pin, unread=tuple(unread)) for pin in pins]
 
 
-def _preferred(found: Reading, best: Reading) -> bool:
+def _is_better(found: Reading, best: Reading) -> bool:
     if found.form.operation == best.form.operation and found.form.general != best.form.general:
         special, general = (best, found) if found.form.general else (found, best)
         # What another form knows to give is not left out because it is wrong by it.
@@ -255,7 +255,7 @@ def _against(found: Reading) -> str:
 
 def _of_parameters(found: Reading) -> str:
     """Return the parameters for which code that no reading makes right may be right; empty where there are none."""
-    names = () if found.fit.everywhere else unexplained(found)
+    names = () if found.fit.everywhere else unexplained_parameters(found)
     if not names:
         return ""
     which = ", ".join(map(repr, names))
@@ -266,7 +266,7 @@ def _of_parameters(found: Reading) -> str:
     )
 
 
-def _dropped_in_evaluation(found: Reading, pinned: Mapping[str, str]) -> Reading | None:
+def _without_dropout(found: Reading, pinned: Mapping[str, str]) -> Reading | None:
     """Return the reading by which a class is right without its dropout, where it is not with it; else None.
 
     Its instances are in evaluation mode, where dropout changes nothing.
@@ -306,7 +306,7 @@ _OF_WEIGHTS = frozenset(("joined", "held", "norms", "head_size"))
 """Readings that say which entries of a module's parameters are whose."""
 
 
-def _held_by_a_known_fault(found: Reading) -> Reading:
+def _by_known_fault(found: Reading) -> Reading:
     """Return the reading by which a known fault explains what none makes right, of those that differ in whose weights
     are whose: wrong results tell these apart in no other way, and a counterexample by the wrong one would be none.
     """

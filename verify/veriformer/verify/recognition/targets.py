@@ -14,9 +14,9 @@ from veriformer.verify.forms.binding import implementation
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.meanings import WORD
 from veriformer.verify.forms.pin import Pin
-from veriformer.verify.recognition.candidates import resolved
+from veriformer.verify.recognition.candidates import find_candidate
 from veriformer.verify.recognition.recognise import recognise
-from veriformer.verify.targets.by_name import besides, by_name
+from veriformer.verify.targets.by_name import by_name, other_names
 from veriformer.verify.targets.claims import KNOWN_CONVENTIONS, ClaimsWarning, is_constant, read_claims
 from veriformer.verify.targets.target import Target
 from veriformer.verify.targets.watch import Watch, watch_of
@@ -36,12 +36,12 @@ def target_of(found: object, spec: str, lines: str, recognised: Mapping[str, Any
     stated = {**stated, "conventions": {k: v for k, v in (conventions or {}).items() if k not in pinned}}
     named = by_name(found) if isinstance(found, ModuleType) else []
     if not recognised:
-        among = besides(found, named) if named and isinstance(found, ModuleType) else None
+        among = other_names(found, named) if named and isinstance(found, ModuleType) else None
         recognised = recognise(found, {**pinned, **stated["conventions"]}, among).to_dict()
         recognised |= {"by_name": named} if named else {}
     _warn_of_unused(pinned, recognised)
     pins = [pin for pin in map(Pin.from_dict, recognised["recognised"]) if pin.operation not in named]
-    pairs = [(pin, resolved(found, pin.name)) for pin in pins]
+    pairs = [(pin, find_candidate(found, pin.name)) for pin in pins]
     watch = _watch_of(found, pairs, named)
     bound = implementation(pairs, spec, stated, contextlib.nullcontext if watch is None else watch.watching)
     vars(bound).update({name: getattr(found, name) for name in named})

@@ -26,7 +26,7 @@ from veriformer.verify.forms.form import NotOffered
 from veriformer.verify.forms.pin import Pin
 from veriformer.verify.forms.registry import form_named
 from veriformer.verify.judging.judge import Violation
-from veriformer.verify.recognition.candidates import resolved
+from veriformer.verify.recognition.candidates import find_candidate
 from veriformer.verify.recognition.nearest import choices_of
 from veriformer.verify.targets.target import Target
 from veriformer.verify.targets.values import others
@@ -61,20 +61,20 @@ def try_others(probe: Probe) -> None:
             continue
         one = next(iter(words)) if len(words) == 1 else ""
         values = others(parameter[1], one, watch.files, built=parameter[0] == BUILT) if one else []
-        for value in [*values, *_left_out(code.candidate, parameter, words)]:
+        for value in [*values, *_unused_none(code.candidate, parameter, words)]:
             if time.process_time() > until:
                 return
             other = with_parameter(code.candidate, built=parameter[0] == BUILT, name=parameter[1], value=value)
-            found = _tried(_Try(probe, code, other, samples), watch)
+            found = _run_changed(_Try(probe, code, other, samples), watch)
             if found is not None and _was_given(parameter, value, found):
                 seen.add(found)
     for changed in surroundings(code.candidate, seen.names):
-        found = _tried(_Try(probe, code, changed, samples), watch) if time.process_time() < until else None
+        found = _run_changed(_Try(probe, code, changed, samples), watch) if time.process_time() < until else None
         if found is not None:
             seen.add(found)
 
 
-def _left_out(candidate: Candidate, parameter: Parameter, words: Collection[str]) -> list[None]:
+def _unused_none(candidate: Candidate, parameter: Parameter, words: Collection[str]) -> list[None]:
     """Return [None] if None is the default of a parameter or configuration entry, and was in no call; else nothing."""
     name, _, entry = parameter[1].partition(".")
     listed = candidate.constructor if parameter[0] == BUILT else candidate.parameters
@@ -128,7 +128,7 @@ def _code_of(target: Target, operation: str) -> _Code:
     if pin is None or operation in target.recognised.get("by_name", ()):
         thing = target.operation(operation)
         return _Code(candidate_of(operation, thing, None), lambda candidate: iter((candidate.thing,)))
-    return _Code(resolved(target.source, pin.name), lambda candidate: _read(pin, candidate))
+    return _Code(find_candidate(target.source, pin.name), lambda candidate: _read(pin, candidate))
 
 
 def _read(pin: Pin, candidate: Candidate) -> Iterator[Any]:
@@ -141,7 +141,7 @@ def _read(pin: Pin, candidate: Candidate) -> Iterator[Any]:
         yield bound(replace(pin, readings={**pin.readings, **choice}), candidate)
 
 
-def _tried(trying: _Try, watch: Watch) -> Seen | None:
+def _run_changed(trying: _Try, watch: Watch) -> Seen | None:
     """Return what ran of the changed code, where every call was right; None where not."""
     operation = trying.probe.operation.name
     kept = watch.seen.pop(operation)

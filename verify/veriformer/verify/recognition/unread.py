@@ -72,7 +72,7 @@ def unread(found: Reading) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_plain(name) for name in named if name not in right))
 
 
-def unexplained(found: Reading) -> tuple[str, ...]:
+def unexplained_parameters(found: Reading) -> tuple[str, ...]:
     """Return the names of the parameters that no call of the form gives, whose default switches nothing off, and of
     which another value gives other results: what such code computes is the contract's by no reading."""
     if found.form.judge is not None:
@@ -126,7 +126,7 @@ def _words_of(found: Reading) -> tuple[str, ...]:
     return tuple(dict.fromkeys(x for x in listed if isinstance(x, str) and x.isidentifier()))
 
 
-def _varied(found: Reading, name: str, value: Any) -> Reading | None:
+def _vary(found: Reading, name: str, value: Any) -> Reading | None:
     candidate = with_default(found.candidate, name, value)
     return None if candidate is None else replace(found, candidate=candidate)
 
@@ -145,7 +145,7 @@ def _is_right(found: Reading, drawn: Fitting, name: str, default: Any) -> bool:
 
 def _is_right_otherwise(found: Reading, name: str, value: Any) -> bool:
     """Return whether a candidate is right by some reading with another value of a parameter: a flag may choose it."""
-    varied = _varied(found, name, value)
+    varied = _vary(found, name, value)
     try:
         match = None if varied is None else found.form.match(varied.candidate)
         if varied is None or match is None:
@@ -167,7 +167,7 @@ def _conventions(found: Reading) -> list[dict[str, str]]:
 
 
 def _bound(found: Reading, name: str, value: Any) -> Any:
-    varied = _varied(found, name, value)
+    varied = _vary(found, name, value)
     try:
         return None if varied is None else varied.form.bind(varied.candidate, varied.readings)
     except Exception:  # whatever it does when it is built so

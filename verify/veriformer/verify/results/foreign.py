@@ -39,7 +39,7 @@ def message_of(error: BaseException) -> str:
     return f"{name}: {said}"
 
 
-def raised(error: BaseException) -> str:
+def exception_text(error: BaseException) -> str:
     """Return the exception in one string, with the place in the author's own code where it came from."""
     place = place_of(error)
     return f"{message_of(error)} ({place})" if place else message_of(error)

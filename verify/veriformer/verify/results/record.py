@@ -20,8 +20,8 @@ from veriformer.verify.results.domain import Domain
 from veriformer.verify.results.finding import Finding
 from veriformer.verify.results.foreign import writable
 from veriformer.verify.results.shard import Shard
-from veriformer.verify.results.unseen import left_out, unjudged, unseen
-from veriformer.verify.results.verdict import EXIT_STATUS, VIOLATIONS, Status, Verdict, gaps, held_in
+from veriformer.verify.results.unseen import omitted_arguments, unjudged_parts, unseen
+from veriformer.verify.results.verdict import EXIT_STATUS, VIOLATIONS, Status, Verdict, dtypes_that_hold, gaps
 from veriformer.verify.results.words import facts
 
 if TYPE_CHECKING:
@@ -176,13 +176,15 @@ class Results:
         """Why the implementation was not judged whole: masks, caches, states and branches that no call reached, and
         what has the name of an operation and could not be judged as it."""
         judged = {row.operation for row in self.results}
-        without_domain = left_out(self.implementation, judged - self.domain.keys())  # models, which no probe asks
-        return [*unjudged(self.implementation, judged), *without_domain, *unseen(self.domain)]
+        without_domain = omitted_arguments(
+            self.implementation, judged - self.domain.keys()
+        )  # models, which no probe asks
+        return [*unjudged_parts(self.implementation, judged), *without_domain, *unseen(self.domain)]
 
     @property
     def held(self) -> dict[str, list[str]]:
         """By operation the dtypes in which its equation was answered and was right."""
-        return held_in(self.results, self._bounded())
+        return dtypes_that_hold(self.results, self._bounded())
 
     def weighs(self, weight: Weight) -> bool:
         """Return whether a finding of this weight violates."""

@@ -49,7 +49,7 @@ def structural(name: str) -> bool:
     return bool(own & _STATE) and not own & _NUMBERS
 
 
-def unjudged(implementation: Mapping[str, Any], operations: Collection[str]) -> list[str]:
+def unjudged_parts(implementation: Mapping[str, Any], operations: Collection[str]) -> list[str]:
     """Return what has the name of an operation that was asked for, and was not judged as it; and what was judged only
     by what holds of every optimizer or scheduler, for no formula of it is known."""
     refused, found = implementation.get("not_recognised", ()), implementation.get("recognised", ())
@@ -62,7 +62,7 @@ def unjudged(implementation: Mapping[str, Any], operations: Collection[str]) -> 
     ]
 
 
-def left_out(implementation: Mapping[str, Any], operations: Collection[str]) -> list[str]:
+def omitted_arguments(implementation: Mapping[str, Any], operations: Collection[str]) -> list[str]:
     """Return the masks, caches and states that no call of these operations gives, as their recognition found out."""
     found = [one for one in implementation.get("recognised", ()) if one["operation"] in operations]
     names = dict.fromkeys(name for one in found for name in one.get("unread", ()) if structural(name))
@@ -79,7 +79,7 @@ def unseen(domains: Mapping[str, Domain]) -> list[str]:
             *_parameters(domain),
             *_lines(domain, domain.untaken),
             *_gradients(domain),
-            *_unexplained(domain),
+            *_unexplained_errors(domain),
         )
     ]
     return list(dict.fromkeys(found))
@@ -92,7 +92,7 @@ def _gradients(domain: Domain) -> list[str]:
     return [f"its gradients were never judged ({name})"] if name.endswith("Error") and name != _UNDONE else []
 
 
-def _unexplained(domain: Domain) -> list[str]:
+def _unexplained_errors(domain: Domain) -> list[str]:
     """Return errors that calls raise and that no few features explain: these calls were not judged."""
     told: dict[str, str] = {}
     counts = Counter(re.sub(r"\d+", "", message) for message in domain.refused.values())
@@ -116,7 +116,7 @@ def _lines(domain: Domain, untaken: Sequence[Lines]) -> list[str]:
     return [f"{lines_in_words(lines, named=several)} never ran" for lines in untaken]
 
 
-def everything(domains: Mapping[str, Domain]) -> list[str]:
+def describe_all(domains: Mapping[str, Domain]) -> list[str]:
     """Return all that no call reached or varied, what leaves a run without a verdict first."""
     found = unseen(domains)
     for domain in domains.values():

@@ -114,7 +114,7 @@ def _status(row: Judged, bounded: Collection[str]) -> Status:
     return Status.PASS if row.status is Status.ADVICE and row.finding in bounded else row.status
 
 
-def held_in(rows: Iterable[Judged], bounded: Collection[str] = ()) -> dict[str, list[str]]:
+def dtypes_that_hold(rows: Iterable[Judged], bounded: Collection[str] = ()) -> dict[str, list[str]]:
     """Return by operation the dtypes in which its equation (or its form, where it has none) was seen to hold.
 
     bounded: as of ``gaps``.

@@ -52,7 +52,7 @@ def facts(finding: Finding) -> Iterator[tuple[str, str]]:
     if finding.suggestion:
         yield "intended?", f"then say so: {claim(finding.suggestion)}"
     if finding.rows:
-        yield "explains", explained(finding)
+        yield "explains", count_explained(finding)
     if finding.requirements:
         slug = one_line(finding.requirements[0], 80)
         yield "demanded", f"{slug}: veriformer explain {slug}"
@@ -78,7 +78,7 @@ def outcome(finding: Finding) -> str:
     return f"{at}{numbers}{off}"
 
 
-def explained(finding: Finding) -> str:
+def count_explained(finding: Finding) -> str:
     """Return the number of rows that the finding explains, with their dtypes and requirements."""
     dtypes = f" in {named([one_line(d, 20) for d in finding.dtypes], 4)}" if finding.dtypes else ""
     of = f": {named([one_line(r, 80) for r in finding.requirements], 2)}" if finding.requirements else ""

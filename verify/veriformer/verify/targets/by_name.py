@@ -23,7 +23,7 @@ def offers_any(kind: type) -> bool:
     return any(callable(getattr(kind, name, None)) for name in _OPERATIONS)
 
 
-def besides(module: ModuleType, names: Iterable[str]) -> list[str]:
+def other_names(module: ModuleType, names: Iterable[str]) -> list[str]:
     """Return a module's public functions and classes that the named ones do not use, in the module's order.
 
     What an operation of the contract calls is part of it: the helpers of an adapter, and the code that it adapts.

@@ -46,7 +46,7 @@ def claims_of(implementation: object) -> object:
     return HUGGING_FACE if own is None and library else own
 
 
-def provided(implementation: object) -> object:
+def built_model(implementation: object) -> object:
     """Return the implementation, or the model that it builds if it is a function or class of models."""
     if not inspect.isfunction(implementation) and not (
         inspect.isclass(implementation) and issubclass(implementation, nn.Module)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from veriformer.verify.targets.seeding import seeded
+from veriformer.verify.targets.seeding import seed_from
 
 
 def with_weights(module: nn.Module, weights: dict[str, Tensor], x: Tensor) -> Tensor:
@@ -40,7 +40,7 @@ def feed_forward(build: Callable[[str, float], nn.Module]) -> Callable[..., Tens
         generator: torch.Generator | None = None,
     ) -> Tensor:
         module = build(activation, float(dropout_p)).train(training)  # which draws weights
-        with seeded(generator if training else None):
+        with seed_from(generator if training else None):
             return network(module, x, *weights)
 
     return call

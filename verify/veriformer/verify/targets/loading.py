@@ -16,13 +16,13 @@ from torch import nn
 
 from veriformer.verify import targets
 from veriformer.verify.contract.signatures import POSITIONAL
-from veriformer.verify.results.foreign import raised
-from veriformer.verify.targets.by_name import besides, by_name, offers_any
+from veriformer.verify.results.foreign import exception_text
+from veriformer.verify.targets.by_name import by_name, offers_any, other_names
 from veriformer.verify.targets.claims import read_claims
 from veriformer.verify.targets.error import TargetError
 from veriformer.verify.targets.files import loading_lines
-from veriformer.verify.targets.kinds import MODELS, TRAINERS, claims_of, provided
-from veriformer.verify.targets.locating import located
+from veriformer.verify.targets.kinds import MODELS, TRAINERS, built_model, claims_of
+from veriformer.verify.targets.locating import locate
 from veriformer.verify.targets.source_files import file_alone, name_of
 from veriformer.verify.targets.target import Target
 from veriformer.verify.targets.watch import watch_of
@@ -37,7 +37,7 @@ def load(spec: str, recognised: Recognition | None = None) -> Target:
     recognised: what was recognised of it before, which is bound again; otherwise code that was not written for the
     contract is looked at. Raises TargetError with the reason for anything that cannot be loaded, whatever it raised.
     """
-    return target_of(*located(spec), spec, recognised)
+    return target_of(*locate(spec), spec, recognised)
 
 
 def target_of(implementation: object, loader: str, spec: str, recognised: Recognition | None = None) -> Target:
@@ -49,12 +49,12 @@ def target_of(implementation: object, loader: str, spec: str, recognised: Recogn
         except (KeyboardInterrupt, TargetError):
             raise
         except BaseException as error:
-            raise TargetError(f"target {spec!r} raised {raised(error)} while it was looked at") from error
+            raise TargetError(f"target {spec!r} raised {exception_text(error)} while it was looked at") from error
     target = wrap(implementation, spec=spec, loader=loader)
-    return target if targets.find(spec) is not None else _watched(target, implementation)
+    return target if targets.find(spec) is not None else _watch(target, implementation)
 
 
-def _watched(target: Target, found: object) -> Target:
+def _watch(target: Target, found: object) -> Target:
     watch = watch_of(found)
     for name in (*POSITIONAL, *MODELS, *TRAINERS) if watch is not None else ():
         operation = target.operation(name)
@@ -76,7 +76,7 @@ def wrap(
         imported = "from veriformer.verify.targets.loading import wrap"
         lines = f"{imported}\n\n{_loader_of_object(implementation)}\ntarget = wrap(target, recognised="
         return _recognised(implementation, str(name), lines, recognised)
-    implementation = provided(implementation)
+    implementation = built_model(implementation)
     name = spec or name_of(implementation) or type(implementation).__name__
     return Target(
         spec=str(name),
@@ -92,7 +92,7 @@ def needs_recognition(implementation: object) -> bool:
     class without them or a function by itself, an optimizer."""
     if isinstance(implementation, ModuleType):
         names = by_name(implementation)
-        return not names or (not hasattr(implementation, "CLAIMS") and bool(besides(implementation, names)))
+        return not names or (not hasattr(implementation, "CLAIMS") and bool(other_names(implementation, names)))
     if isinstance(implementation, torch.optim.Optimizer):
         return True
     if not inspect.isclass(implementation) and not inspect.isfunction(implementation):

@@ -9,14 +9,14 @@ from pathlib import Path
 from types import ModuleType
 
 from veriformer.verify import targets
-from veriformer.verify.results.foreign import raised
+from veriformer.verify.results.foreign import exception_text
 from veriformer.verify.targets.error import TargetError
 from veriformer.verify.targets.files import loading_lines
-from veriformer.verify.targets.lookup import no_attribute, no_file, parted, unknown
+from veriformer.verify.targets.lookup import no_attribute, no_file, split_target, unknown
 from veriformer.verify.targets.source_files import definitions_of, is_program, module_of
 
 
-def located(spec: str) -> tuple[object, str]:
+def locate(spec: str) -> tuple[object, str]:
     """Return the object that a target's word stands for, unchanged, and Python lines that bind ``target`` to it.
 
     Folders that loading it takes from the path of searches are searched last: the suite imports from there later.
@@ -30,7 +30,7 @@ def located(spec: str) -> tuple[object, str]:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        raise TargetError(f"target {spec!r} could not be loaded, it raised {raised(error)}") from error
+        raise TargetError(f"target {spec!r} could not be loaded, it raised {exception_text(error)}") from error
     finally:
         sys.path.extend(folder for folder in folders if folder not in sys.path)
 
@@ -40,7 +40,7 @@ def resolve(spec: str) -> tuple[object, str]:
     shipped = targets.find(spec)
     if shipped is not None:
         return shipped(), f"from veriformer.verify import load\n\ntarget = load({spec!r}).implementation"
-    place, attribute = parted(spec)
+    place, attribute = split_target(spec)
     module, lines = _of_file(place, attribute) if place.endswith(".py") else _module(place, attribute, spec)
     if not attribute:
         return module, lines
@@ -63,7 +63,7 @@ def _file(place: str) -> ModuleType:
         return module_of(path)
     except Exception as error:
         # It may be a program that needs its data, whose functions and classes do not.
-        module = definitions_of(path, raised(error))
+        module = definitions_of(path, exception_text(error))
         if not any(inspect.isfunction(x) or inspect.isclass(x) for x in vars(module).values()):
             raise error from None
         return module

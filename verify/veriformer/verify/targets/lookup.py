@@ -20,7 +20,7 @@ from veriformer.verify.targets.made_names import (
     may_have,
     mentions,
     not_an_edit,
-    parsed,
+    parse,
     source_of,
 )
 from veriformer.verify.targets.transformers_models import ARCHITECTURES
@@ -31,7 +31,7 @@ def check(spec: str) -> None:
     if targets.is_shipped(spec):
         _check_made(spec)
         return
-    place, attribute = parted(spec)
+    place, attribute = split_target(spec)
     if spec.endswith(":") and place != spec:
         raise TargetError(
             f"target {spec!r}: expected a name after the colon, got none; leave the colon out for all of it"
@@ -53,7 +53,7 @@ def _check_attribute(spec: str, place: str, attribute: str) -> None:
     if file is None:
         return
     if lacks(file, attribute):
-        raise TargetError(no_attribute(spec, place, attribute, [*bound(parsed(file).body)]))
+        raise TargetError(no_attribute(spec, place, attribute, [*bound(parse(file).body)]))
     # Of a library that ships as a target, some names stand for a way of calling it, and a wrong one for none.
     if any(name.startswith(f"{place}:") for name in targets.names()) and not mentions(file.parent, attribute):
         raise TargetError(no_attribute(spec, place, attribute, ()))
@@ -88,7 +88,7 @@ def _check_made(spec: str) -> None:
         raise TargetError(f"target {spec!r}: no such {one}{meant(identifier, known)}: expected one of {some(known)}")
 
 
-def parted(spec: str) -> tuple[str, str]:
+def split_target(spec: str) -> tuple[str, str]:
     """Return the file or module of a word, and the attribute that it names; empty where it names none."""
     place, _, attribute = spec.partition(":") if not Path(spec).exists() else (spec, "", "")
     return place, attribute
@@ -122,7 +122,7 @@ def _check_file(spec: str, place: str, attribute: str) -> None:
     if not path.is_file():
         raise TargetError(no_file(place))
     try:
-        tree = parsed(path)
+        tree = parse(path)
     except SyntaxError as error:
         line = f": {error.text.strip()}" if error.text else ""
         where = f"{place}:{error.lineno}" if error.lineno else place

@@ -77,7 +77,7 @@ def not_an_edit(identifier: str) -> str | None:
     if module not in modules:
         expected = "expected MODULE:FUNCTION:BEFORE → AFTER with a module of veriformer.impl"
         return f"{expected}, got {module!r}{meant(module, modules) or ', such as ' + modules[0]}"
-    names = _functions(parsed(package.parent.joinpath(*module.split(".")).with_suffix(".py")), "")
+    names = _functions(parse(package.parent.joinpath(*module.split(".")).with_suffix(".py")), "")
     if function not in names:
         return f"expected a function of {module}, got {function!r}{meant(function, names)}"
     return None if " → " in edit else f"expected BEFORE → AFTER behind {module}:{function}, got {edit!r}"
@@ -115,7 +115,7 @@ def source_of(name: str) -> Path | None:
     return file if file is not None and file.suffix == ".py" and file.is_file() else None
 
 
-def parsed(file: Path) -> ast.Module:
+def parse(file: Path) -> ast.Module:
     """Return the tree of a file. Raises SyntaxError, OSError or ValueError."""
     return ast.parse(importlib.util.decode_source(file.read_bytes()), str(file))
 
@@ -152,7 +152,7 @@ def lacks(file: Path, attribute: str) -> bool:
     """Return whether it can be seen that the module in a file has no such name, nor its package a part of that name."""
     try:
         inside = file.name == "__init__.py" and any(file.parent.glob(f"{attribute}*"))
-        return not inside and not may_have(parsed(file), attribute)
+        return not inside and not may_have(parse(file), attribute)
     except (SyntaxError, OSError, ValueError):
         return False  # it is to be imported, which says more
 

@@ -20,7 +20,7 @@ def seed_generators(seed: int) -> None:
 
 
 @contextlib.contextmanager
-def seeded(generator: torch.Generator | None) -> Iterator[None]:
+def seed_from(generator: torch.Generator | None) -> Iterator[None]:
     """Seed the global generator from the one given, which moves on, and put it back; None leaves it to itself."""
     if generator is None:
         yield

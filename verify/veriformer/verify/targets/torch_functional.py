@@ -18,7 +18,7 @@ from torch import Tensor
 
 from veriformer.verify.targets import torch_heads
 from veriformer.verify.targets.argument_validation import AttentionOptions, with_validation
-from veriformer.verify.targets.seeding import seeded
+from veriformer.verify.targets.seeding import seed_from
 
 _COMPOSED = "PyTorch has no function for it: it is composed of several by whoever needs it"
 _NO_TOKENIZER = "PyTorch has no tokenizer"
@@ -119,7 +119,7 @@ def scaled_dot_product(q: Tensor, k: Tensor, v: Tensor, o: AttentionOptions) -> 
     q, k, scale = (q, k, o.scale) if o.softcap is None else (*_capped_scores(q, k, o, o.softcap), 1.0)
     causal = o.is_causal and plain and (scale is None or scale > 0)
     mask = None if causal else attention_mask(q, k, o)
-    with seeded(o.generator if rate else None):
+    with seed_from(o.generator if rate else None):
         return F.scaled_dot_product_attention(
             q, k, v, mask, rate, is_causal=causal, scale=scale, enable_gqa=q.shape[1] != k.shape[1]
         )
@@ -152,7 +152,7 @@ def _mse_loss(prediction: Tensor, target: Tensor) -> Tensor:
 
 
 def _dropout(x: Tensor, p: float, training: bool, generator: torch.Generator | None) -> Tensor:
-    with seeded(generator if training else None):
+    with seed_from(generator if training else None):
         return F.dropout(x, float(p), training)
 
 

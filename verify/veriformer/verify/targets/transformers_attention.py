@@ -17,7 +17,7 @@ from torch import Tensor
 
 from veriformer import impl
 from veriformer.verify.targets.argument_validation import AttentionOptions
-from veriformer.verify.targets.seeding import seeded
+from veriformer.verify.targets.seeding import seed_from
 
 _masking: Any = import_module("transformers.masking_utils")
 _caches: Any = import_module("transformers.cache_utils")
@@ -66,7 +66,7 @@ def _attend(how: str, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, o: A
         options |= {"is_causal": o.is_causal, "position_bias": o.bias}
     else:
         options |= {"softcap": o.softcap}
-    with seeded(o.generator if o.training and o.dropout_p else None):
+    with seed_from(o.generator if o.training and o.dropout_p else None):
         out: Tensor = _FUNCTIONS[how](module, q, k, v, mask, **options)[0]
     return out.transpose(1, 2)
 

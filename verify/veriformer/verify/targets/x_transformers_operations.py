@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from veriformer.verify.targets import x_transformers_models
 from veriformer.verify.targets.argument_validation import AttentionOptions, with_validation
 from veriformer.verify.targets.library_calls import by_rows, feed_forward, network, t5_buckets, with_weights
-from veriformer.verify.targets.seeding import seeded
+from veriformer.verify.targets.seeding import seed_from
 
 _attend: Any = import_module("x_transformers.attend")
 _library: Any = import_module("x_transformers.x_transformers")
@@ -84,7 +84,7 @@ def _attention(flash: bool, q: Tensor, k: Tensor, v: Tensor, o: AttentionOptions
         softclamp_logits=softcap is not None,
         **({} if softcap is None else {"logit_softclamp_value": float(softcap)}),
     ).train(o.training)
-    with seeded(o.generator if o.training and o.dropout_p else None):
+    with seed_from(o.generator if o.training and o.dropout_p else None):
         out: Tensor = attend(q, k, v, mask=see, attn_bias=bias)[0]
     return _in_turn(out, H, H // G, 1)
 

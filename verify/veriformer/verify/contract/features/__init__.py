@@ -15,7 +15,7 @@ from veriformer.verify.contract.features.options import of_numbers, of_options
 from veriformer.verify.contract.features.positions import of_positions
 from veriformer.verify.contract.features.shapes import of_integers, of_lists, of_shapes
 from veriformer.verify.contract.features.training import of_training
-from veriformer.verify.contract.features.values import known_once, of_values
+from veriformer.verify.contract.features.values import cache_facts, of_values
 
 GRADIENTS = "gradients"
 """Feature of a call that asks for gradients. A call in a dtype has the dtype's name as a feature."""
@@ -46,7 +46,7 @@ def present(
     operation: str, arguments: Arguments, *, dtype: str | None = None, gradients: bool = False
 ) -> frozenset[str]:
     """Return the names of the features that a call has; dtype: the record name of the format it is made in."""
-    with known_once():
+    with cache_facts():
         names = {one.name for one in features(operation) if one.present(arguments)}
     return frozenset(names | ({dtype} if dtype else set()) | ({GRADIENTS} if gradients else set()))
 

@@ -121,7 +121,7 @@ def _windows() -> tuple[Named, ...]:
     )
 
 
-def seen(a: Arguments) -> Any:
+def visible_pairs(a: Arguments) -> Any:
     """Return the visible pairs, [B, H, n_q, n_k], by mask, causality and window; a bias of −inf hides nothing."""
     b, h, n_q, _ = a["q"].shape
     n_k = a["k"].shape[2]
@@ -133,8 +133,8 @@ def seen(a: Arguments) -> Any:
 
 def _unseeing() -> tuple[Named, ...]:
     return (
-        (_UNSEEING, lambda a: not seen(a).any(-1).all()),
-        (_ALL_UNSEEING, lambda a: seen(a).size > 0 and not seen(a).any((1, 2, 3)).all()),
+        (_UNSEEING, lambda a: not visible_pairs(a).any(-1).all()),
+        (_ALL_UNSEEING, lambda a: visible_pairs(a).size > 0 and not visible_pairs(a).any((1, 2, 3)).all()),
         ("a bias row of -inf", lambda a: bool(a["bias"].isneginf().all(-1).any())),
     )
 
@@ -154,7 +154,7 @@ def _poisoned(name: str, test: Callable[[torch.Tensor], torch.Tensor]) -> Condit
         if not bad.any():
             return False
         repeats = a["q"].shape[1] // bad.shape[1]
-        hidden = ~seen(a).all(2)
+        hidden = ~visible_pairs(a).all(2)
         return bool((hidden & bad.repeat_interleave(repeats, 1).cpu().numpy()).any())
 
     return present

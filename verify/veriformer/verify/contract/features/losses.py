@@ -45,7 +45,7 @@ def _on_edge(a: Arguments) -> bool:
     return bool((place == place.round()).any())
 
 
-def ignored(a: Arguments, name: str) -> torch.Tensor:
+def ignored_targets(a: Arguments, name: str) -> torch.Tensor:
     """Return the mask of targets that equal ``ignore_index``."""
     return torch.as_tensor(a[name] == a.get("ignore_index", -100))
 
@@ -54,10 +54,13 @@ def _targets(name: str) -> tuple[Named, ...]:
     return (
         ("probability targets", lambda a: a[name].is_floating_point()),
         ("class targets", lambda a: not a[name].is_floating_point()),
-        ("ignored targets", lambda a: not a[name].is_floating_point() and bool(ignored(a, name).any())),
+        ("ignored targets", lambda a: not a[name].is_floating_point() and bool(ignored_targets(a, name).any())),
         ("an ignore_index that is a class", lambda a: 0 <= a["ignore_index"] < a["logits"].shape[-1]),
         ("label smoothing", lambda a: a["label_smoothing"] > 0),
-        ("label smoothing and ignored targets", lambda a: a["label_smoothing"] > 0 and bool(ignored(a, name).any())),
+        (
+            "label smoothing and ignored targets",
+            lambda a: a["label_smoothing"] > 0 and bool(ignored_targets(a, name).any()),
+        ),
         ("more than 128 classes", lambda a: a["logits"].shape[-1] > 128),
         ("targets of several axes", lambda a: a["logits"].ndim > 2),
     )
@@ -73,7 +76,7 @@ def _degenerate(name: str) -> tuple[Named, ...]:
         ("an ignore_index above all classes", lambda a: a["ignore_index"] >= a["logits"].shape[-1]),
         ("a 0-dimensional target", lambda a: a["logits"].ndim == 1),
         ("no targets", lambda a: a[name].numel() == 0),
-        ("only ignored targets", lambda a: a[name].numel() > 0 and bool(ignored(a, name).all())),
+        ("only ignored targets", lambda a: a[name].numel() > 0 and bool(ignored_targets(a, name).all())),
         ("one class", lambda a: a["logits"].shape[-1] == 1),
         ("label smoothing of 1", lambda a: a["label_smoothing"] == 1),
         ("-inf in the logits", lambda a: bool(a["logits"].isneginf().any())),

@@ -66,7 +66,7 @@ _FACTS: dict[int, Facts] | None = None
 
 
 @contextlib.contextmanager
-def known_once() -> Iterator[None]:
+def cache_facts() -> Iterator[None]:
     """Cache the facts of tensors within the context, in which no tensor may change."""
     global _FACTS
     before, _FACTS = _FACTS, {}
@@ -77,7 +77,7 @@ def known_once() -> Iterator[None]:
 
 
 def facts(x: torch.Tensor) -> Facts:
-    """Return the facts of a tensor, from the cache within ``known_once``."""
+    """Return the facts of a tensor, from the cache within ``cache_facts``."""
     if _FACTS is None:
         return Facts(x.detach())
     if id(x) not in _FACTS:

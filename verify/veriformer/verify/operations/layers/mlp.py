@@ -10,8 +10,8 @@ import torch
 from veriformer.verify.judging.arguments import array
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.trial import Trial
-from veriformer.verify.laws.agreement import judged
-from veriformer.verify.laws.equality import assert_not_constant, constant, equal, inner, multiplied, scaled
+from veriformer.verify.laws.agreement import call_within_bound
+from veriformer.verify.laws.equality import assert_not_constant, constant, equal, inner, multiply, scale_bound
 from veriformer.verify.laws.family import check
 from veriformer.verify.laws.gradients import draw_cotangent
 from veriformer.verify.operations.derived import operation
@@ -40,9 +40,9 @@ def _homogeneous(trial: Trial) -> None:
         **trial.option("activation", None, "relu"),
     }
     factor = trial.draw(choice(2.0, 0.5, 8.0))
-    first, of_first = judged(trial, MLP, a)
-    second, of_second = judged(trial, MLP, {**a, "x": factor * a["x"]})
-    grown = trial.observe(multiplied, first, constant(torch.tensor(factor, dtype=torch.float64)))
+    first, of_first = call_within_bound(trial, MLP, a)
+    second, of_second = call_within_bound(trial, MLP, {**a, "x": factor * a["x"]})
+    grown = trial.observe(multiply, first, constant(torch.tensor(factor, dtype=torch.float64)))
     there = Reference(of_first.exact * factor, of_first.bound * factor)
     equal(trial, grown, second, there, of_second, "a scaled input without biases")
 
@@ -58,7 +58,7 @@ def _balance(trial: Trial) -> None:
     exact = MLP.exact_gradients(trial, a, g, use_exact_oracle=False)
     assert_not_constant(trial, outcome.gradient("w1"), exact["w1"], "gradient of w1")
     sizes_of = {name: np.abs(array(a[name])) for name in ("x", "w1", "w2")}
-    spread = {name: float(scaled(exact[name].bound, size).sum()) for name, size in sizes_of.items()}
+    spread = {name: float(scale_bound(exact[name].bound, size).sum()) for name, size in sizes_of.items()}
     first = (constant(a["w1"]), outcome.gradient("w1"), constant(a["x"]), outcome.gradient("x"))
     size = float((sizes_of["w1"] * np.abs(exact["w1"].exact)).sum())
     trial.assert_within_bound(
@@ -67,7 +67,7 @@ def _balance(trial: Trial) -> None:
     second = (constant(a["w2"]), outcome.gradient("w2"), constant(g), outcome.result)
     biased = np.abs(array(g)) * (np.abs(result.exact) + np.abs(array(a["b2"])))
     level = -float((array(g) * array(a["b2"])).sum())
-    slack = spread["w2"] + float(scaled(result.bound, np.abs(array(g))).sum())
+    slack = spread["w2"] + float(scale_bound(result.bound, np.abs(array(g))).sum())
     trial.assert_within_bound(
         trial.observe(inner, *second), _level(level, slack, float(biased.sum())), "⟨w2, dw2⟩ − ⟨g, y⟩"
     )

@@ -12,8 +12,8 @@ import torch
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.op_info import InvalidCall
 from veriformer.verify.judging.trial import Arguments, Trial
-from veriformer.verify.laws.agreement import judged
-from veriformer.verify.laws.equality import constant, equal, multiplied
+from veriformer.verify.laws.agreement import call_within_bound
+from veriformer.verify.laws.equality import constant, equal, multiply
 from veriformer.verify.laws.family import check
 from veriformer.verify.laws.gradients import judge_with_gradients
 from veriformer.verify.operations.derived import operation
@@ -102,7 +102,7 @@ def _partition(trial: Trial) -> None:
     prediction, target = trial.tensor(kind.array(n, d)), trial.tensor(kind.rng.standard_normal((n, d)))
     cut = 1 + trial.draw(sizes(0, 100)) % (n - 1)
     parts = [(slice(None), n), (slice(0, cut), cut), (slice(cut, None), n - cut)]
-    found = [judged(trial, MSE_LOSS, {"prediction": prediction[p], "target": target[p]}) for p, _ in parts]
+    found = [call_within_bound(trial, MSE_LOSS, {"prediction": prediction[p], "target": target[p]}) for p, _ in parts]
     weights = np.array([-1.0, cut / n, (n - cut) / n])
     size = sum(abs(w) * (abs(r.exact) + r.bound) for w, (_, r) in zip(weights, found, strict=True))
     bound = sum(abs(w) * r.bound for w, (_, r) in zip(weights, found, strict=True)) + 2.0**-50 * size
@@ -116,13 +116,13 @@ def _distance(trial: Trial) -> None:
     rng = trial.draw(values()).rng
     a, b = (trial.tensor(rng.integers(-8, 9, shape) / 4) for _ in range(2))
     shift, factor = trial.draw(choice(2.0, -4.0)), trial.draw(choice(2.0, 0.5, -4.0))
-    plain, of_plain = judged(trial, MSE_LOSS, {"prediction": a, "target": b})
+    plain, of_plain = call_within_bound(trial, MSE_LOSS, {"prediction": a, "target": b})
     for what, y, t in (("exchanged", b, a), ("shifted", a + shift, b + shift)):
-        other, of_other = judged(trial, MSE_LOSS, {"prediction": y, "target": t})
+        other, of_other = call_within_bound(trial, MSE_LOSS, {"prediction": y, "target": t})
         equal(trial, plain, other, of_plain, of_other, f"the loss of arguments {what}")
-    scaled, of_scaled = judged(trial, MSE_LOSS, {"prediction": factor * a, "target": factor * b})
+    scaled, of_scaled = call_within_bound(trial, MSE_LOSS, {"prediction": factor * a, "target": factor * b})
     there = Reference(of_plain.exact * factor**2, of_plain.bound * factor**2)
-    moved = trial.observe(multiplied, plain, constant(torch.tensor(factor**2, dtype=torch.float64)))
+    moved = trial.observe(multiply, plain, constant(torch.tensor(factor**2, dtype=torch.float64)))
     equal(trial, moved, scaled, there, of_scaled, "the loss of arguments scaled")
 
 

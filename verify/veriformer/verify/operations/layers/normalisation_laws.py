@@ -12,7 +12,7 @@ from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.trial import Trial
 from veriformer.verify.laws.agreement import agrees
-from veriformer.verify.laws.equality import assert_not_constant, constant, equal, scaled, stays_finite
+from veriformer.verify.laws.equality import assert_not_constant, constant, equal, scale_bound, stays_finite
 from veriformer.verify.laws.family import check, on
 from veriformer.verify.laws.gradients import draw_cotangent, judge_with_gradients
 from veriformer.verify.laws.pairs import exact, same
@@ -91,7 +91,7 @@ def _affine(operation: OpInfo, trial: Trial) -> None:
     a, b = (trial.call(one).result for one in (plain, full))
     assert_not_constant(trial, a, of_plain, "the result without parameters")
     size = np.abs(of_full.exact) + np.abs(bias.double().numpy())
-    bound = scaled(of_plain.bound, np.broadcast_to(np.abs(weight.double().numpy()), size.shape))
+    bound = scale_bound(of_plain.bound, np.broadcast_to(np.abs(weight.double().numpy()), size.shape))
     law = Reference(of_full.exact, bound * (1 + 2.0**-40) + 2.0**-50 * size)
     equal(trial, trial.observe(affine, a, constant(weight), constant(bias)), b, law, of_full, "weight · y + bias")
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from veriformer.verify.judging.trial import Trial
-from veriformer.verify.laws.agreement import judged
+from veriformer.verify.laws.agreement import call_within_bound
 from veriformer.verify.laws.family import check
 from veriformer.verify.laws.gradients import judge_with_gradients
 from veriformer.verify.operations.derived import operation
@@ -22,7 +22,7 @@ def _identity(trial: Trial) -> None:
     shape = trial.draw(shapes(1, 3, 4))
     kind = trial.draw(values())
     x, fx = trial.tensor(kind.array(*shape)), trial.tensor(1.0 + np.abs(kind.rng.standard_normal(shape)))
-    judged(trial, RESIDUAL, {"x": x, "fx": fx, "scale": trial.draw(choice(1.0, -0.5, 3.0))})
+    call_within_bound(trial, RESIDUAL, {"x": x, "fx": fx, "scale": trial.draw(choice(1.0, -0.5, 3.0))})
     nothing: tuple[dict[str, Any], ...] = ({"fx": torch.zeros_like(fx)}, {"fx": fx, "scale": 0.0})
     y = trial.call({"x": x, **trial.draw(choice(0, 1).map(nothing.__getitem__))}).result
     same = torch.equal(y.value, x)

@@ -8,7 +8,7 @@ import numpy as np
 
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.trial import Trial
-from veriformer.verify.laws.agreement import judged
+from veriformer.verify.laws.agreement import call_within_bound
 from veriformer.verify.laws.equality import sums
 from veriformer.verify.laws.family import check
 from veriformer.verify.operations.derived import operation
@@ -26,7 +26,7 @@ def _value_linear(trial: Trial) -> None:
     a: dict[str, Any] = gated(trial, (trial.draw(sizes(1, 3)),), d, f, o)
     rng = trial.draw(values()).rng
     ups = [trial.tensor(rng.integers(-6, 7, (d, f)) / 4) for _ in range(2)]
-    found = [judged(trial, SWIGLU, {**a, "w_up": up}) for up in (*ups, ups[0] + ups[1])]
+    found = [call_within_bound(trial, SWIGLU, {**a, "w_up": up}) for up in (*ups, ups[0] + ups[1])]
     bound = sum(reference.bound for _, reference in found) * (1 + 2.0**-50)
     size = max(float(np.abs(reference.exact).max()) for _, reference in found)
     law = Reference(np.zeros(np.shape(bound)), np.asarray(bound + 2.0**-50 * size), scale=size, constant=True)

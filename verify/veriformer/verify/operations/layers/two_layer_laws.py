@@ -10,7 +10,7 @@ import torch
 from veriformer.verify.judging.check import Check
 from veriformer.verify.judging.op_info import OpInfo
 from veriformer.verify.judging.trial import Trial
-from veriformer.verify.laws.agreement import agrees, gradients_agree, judged
+from veriformer.verify.laws.agreement import agrees, call_within_bound, gradients_agree
 from veriformer.verify.laws.equality import equal, stays_finite
 from veriformer.verify.laws.family import check, on
 from veriformer.verify.laws.gradients import draw_cotangent
@@ -24,8 +24,8 @@ def _hidden_order(operation: OpInfo, trial: Trial) -> None:
     order = torch.as_tensor(trial.draw(values()).rng.permutation(f))
     columns, rows = (("w_gate", "w_up"), ("w_down",)) if operation.name == "swiglu" else (("w1", "b1"), ("w2",))
     moved = {name: a[name][..., order] for name in columns} | {name: a[name][order] for name in rows}
-    first, of_first = judged(trial, operation, a)
-    second, of_second = judged(trial, operation, {**a, **moved})
+    first, of_first = call_within_bound(trial, operation, a)
+    second, of_second = call_within_bound(trial, operation, {**a, **moved})
     equal(trial, first, second, of_first, of_second, "hidden units in another order")
 
 
@@ -46,7 +46,7 @@ def _range(operation: OpInfo, trial: Trial) -> None:
             weights |= _brought_back(np.abs(x), np.abs(w1), np.sign(down))
     arguments = {name: trial.tensor(value) for name, value in {"x": x, **weights}.items()}
     activation = {} if operation.name == "swiglu" else trial.option("activation", None, "relu", "gelu")
-    judged(trial, operation, {**arguments, **activation})
+    call_within_bound(trial, operation, {**arguments, **activation})
 
 
 def _brought_back(x: np.ndarray, w1: np.ndarray, signs: np.ndarray) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import torch
 from veriformer.spec.positions.alibi import distances
 from veriformer.verify.judging.judge import Floats, Reference
 from veriformer.verify.judging.trial import Arguments, Trial
-from veriformer.verify.laws.agreement import judged
+from veriformer.verify.laws.agreement import call_within_bound
 from veriformer.verify.laws.equality import equal, slice_result
 from veriformer.verify.laws.family import check
 from veriformer.verify.operations.derived import operation
@@ -52,9 +52,9 @@ ALIBI_BIAS = operation(
 
 def _last_query(trial: Trial) -> None:
     heads, n_q, n_k = trial.draw(choice(4, 3, 6)), trial.draw(sizes(2, 5)), trial.draw(sizes(1, 6))
-    several, of_several = judged(trial, ALIBI_BIAS, {"num_heads": heads, "n_q": n_q, "n_k": n_k})
+    several, of_several = call_within_bound(trial, ALIBI_BIAS, {"num_heads": heads, "n_q": n_q, "n_k": n_k})
     fewer = trial.draw(sizes(1, n_q - 1))
-    alone, of_alone = judged(trial, ALIBI_BIAS, {"num_heads": heads, "n_q": fewer, "n_k": n_k})
+    alone, of_alone = call_within_bound(trial, ALIBI_BIAS, {"num_heads": heads, "n_q": fewer, "n_k": n_k})
     index = (slice(None), slice(n_q - fewer, None))
     part = Reference(of_several.exact[index], of_several.bound[index])
     equal(trial, slice_result(several, index), alone, part, of_alone, "the bias of the last queries")
@@ -68,7 +68,9 @@ def second_steps(bias: torch.Tensor) -> torch.Tensor:
 def _distance(trial: Trial) -> None:
     """Check straight lines that meet in zero at the query's own key."""
     n_q, n_k = trial.draw(sizes(1, 5)), trial.draw(sizes(3, 7))
-    bias, reference = judged(trial, ALIBI_BIAS, {"num_heads": trial.draw(choice(4, 3, 6)), "n_q": n_q, "n_k": n_k})
+    bias, reference = call_within_bound(
+        trial, ALIBI_BIAS, {"num_heads": trial.draw(choice(4, 3, 6)), "n_q": n_q, "n_k": n_k}
+    )
     own = np.arange(n_q) + n_k - n_q
     exact: Floats = np.diff(reference.exact, n=2, axis=-1)
     bound = reference.bound[..., 2:] + 2 * reference.bound[..., 1:-1] + reference.bound[..., :-2]

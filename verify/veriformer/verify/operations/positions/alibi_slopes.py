@@ -7,7 +7,7 @@ import torch
 
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.trial import Trial
-from veriformer.verify.laws.agreement import judged
+from veriformer.verify.laws.agreement import call_within_bound
 from veriformer.verify.laws.family import check
 from veriformer.verify.operations.derived import operation
 from veriformer.verify.operations.positions.encodings import ALGEBRA, SLACK, slopes_by_ratio
@@ -33,7 +33,7 @@ def step_ratios(m: torch.Tensor) -> torch.Tensor:
 
 
 def _geometric(trial: Trial) -> None:
-    m, reference = judged(trial, ALIBI_SLOPES, {"num_heads": trial.draw(choice(4, 8, 2, 1, 16, 32))})
+    m, reference = call_within_bound(trial, ALIBI_SLOPES, {"num_heads": trial.draw(choice(4, 8, 2, 1, 16, 32))})
     size, b = np.abs(reference.exact) + reference.bound, reference.bound
     bound = np.append(b[1:] + b[:-1] * size[0] + size[:-1] * b[0] + SLACK * size[1:], b[-1])
     law = Reference(np.zeros_like(bound), bound, scale=2.0**-8, constant=True)
@@ -49,7 +49,7 @@ def joined(m: torch.Tensor, below: torch.Tensor, above: torch.Tensor) -> torch.T
 def _any_heads(trial: Trial) -> None:
     heads = trial.draw(choice(3, 5, 6, 7, 12, 20, 71, 112))
     below = 1 << (heads.bit_length() - 1)
-    found = [judged(trial, ALIBI_SLOPES, {"num_heads": number}) for number in (heads, below, 2 * below)]
+    found = [call_within_bound(trial, ALIBI_SLOPES, {"num_heads": number}) for number in (heads, below, 2 * below)]
     (_, own), (_, lower), (_, upper) = found
     bound = own.bound + np.concatenate((lower.bound, upper.bound[::2]))[:heads]
     law = Reference(np.zeros_like(bound), bound * (1 + SLACK), scale=2.0**-8, constant=True)

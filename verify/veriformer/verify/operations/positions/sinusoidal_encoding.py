@@ -8,7 +8,7 @@ import torch
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.outcome import Observation
 from veriformer.verify.judging.trial import Arguments, Trial
-from veriformer.verify.laws.agreement import judged
+from veriformer.verify.laws.agreement import call_within_bound
 from veriformer.verify.laws.equality import slice_result
 from veriformer.verify.laws.family import check
 from veriformer.verify.operations.derived import operation
@@ -43,7 +43,7 @@ SINUSOIDAL_ENCODING = operation(
 def _encoding(trial: Trial) -> tuple[Observation, Reference]:
     n, d = trial.draw(sizes(4, 12)), trial.draw(choice(4, 6, 2, 8))
     options = trial.option("base", None, 100.0, 1e6)
-    return judged(trial, SINUSOIDAL_ENCODING, {"num_positions": n, "d_model": d, **options})
+    return call_within_bound(trial, SINUSOIDAL_ENCODING, {"num_positions": n, "d_model": d, **options})
 
 
 def unturned(pe: torch.Tensor, turned: torch.Tensor, k: torch.Tensor) -> torch.Tensor:

@@ -12,7 +12,7 @@ from veriformer.spec.arithmetic.running_error import RunningError, RunningErrorA
 from veriformer.spec.positions.t5_relative_position_bucket import edges, t5_relative_position_bucket
 from veriformer.verify.judging.op_info import InvalidCall
 from veriformer.verify.judging.trial import Arguments, Trial
-from veriformer.verify.laws.agreement import judged
+from veriformer.verify.laws.agreement import call_within_bound
 from veriformer.verify.laws.family import check
 from veriformer.verify.operations.derived import operation
 from veriformer.verify.strategies import choice, extent, leading_shapes, sizes, values
@@ -123,7 +123,7 @@ _CONFIGURATIONS = (
 def _of(trial: Trial, distances: Any, options: dict[str, Any]) -> tuple[torch.Tensor, str]:
     """Return the buckets of keys that far behind the query, once they are tensors of the right form."""
     arguments = {"relative_position": -torch.as_tensor(np.asarray(distances)), **options}
-    result, _ = judged(trial, T5_RELATIVE_POSITION_BUCKET, arguments)
+    result, _ = call_within_bound(trial, T5_RELATIVE_POSITION_BUCKET, arguments)
     return result.value, result.expression
 
 

@@ -12,7 +12,7 @@ from veriformer.spec.attention.causal_mask import causal_mask
 from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.outcome import Observation
 from veriformer.verify.judging.trial import Trial
-from veriformer.verify.laws.equality import assert_not_constant, between, constant, equal, inner, scaled
+from veriformer.verify.laws.equality import assert_not_constant, between, constant, equal, inner, scale_bound
 from veriformer.verify.laws.family import check
 from veriformer.verify.laws.gradients import draw_cotangent
 from veriformer.verify.laws.pairs import differ_only_where, exact, moves_along, same
@@ -180,7 +180,9 @@ def _scale_balance(trial: Trial) -> None:
     assert_not_constant(trial, outcome.gradient("q"), gradients["q"], "gradient of q")
     q, k = (np.abs(arguments[name].double().numpy()) for name in ("q", "k"))
     size = float((q * np.abs(gradients["q"].exact)).sum())
-    bound = float(scaled(gradients["q"].bound, q).sum() + scaled(gradients["k"].bound, k).sum()) * (1 + 2.0**-40)
+    bound = float(scale_bound(gradients["q"].bound, q).sum() + scale_bound(gradients["k"].bound, k).sum()) * (
+        1 + 2.0**-40
+    )
     bound += 2.0**-46 * size if np.isfinite(bound) else 0.0
     terms = constant(arguments["q"]), outcome.gradient("q"), constant(arguments["k"]), outcome.gradient("k")
     law = Reference(np.asarray(0.0), np.asarray(bound), scale=size, constant=True)

@@ -16,7 +16,7 @@ from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees
 from veriformer.verify.laws.family import check
 from veriformer.verify.laws.gradients import draw_cotangent, judge_with_gradients
-from veriformer.verify.laws.untouched import called_purely
+from veriformer.verify.laws.untouched import assert_pure
 from veriformer.verify.operations.attention.attention.draws import (
     Shape,
     draw_bias,
@@ -96,7 +96,7 @@ def _mask(trial: Trial) -> None:
     causal = allowed if trial.draw(st.booleans()) else {}
     arguments = {**tensors, **causal, **draw_mask(trial, shape, causal, trial.draw(axes_of_scores()))}
     _judge(trial, arguments)
-    called_purely(trial, {**arguments, **allowed, "mask": _whole(shape, arguments["mask"])})
+    assert_pure(trial, {**arguments, **allowed, "mask": _whole(shape, arguments["mask"])})
 
 
 def _whole(shape: Shape, x: torch.Tensor) -> torch.Tensor:
@@ -131,7 +131,7 @@ def _packing(trial: Trial) -> None:
     options: dict[str, Any] = {"mask": mask, **({"is_causal": True} if trial.draw(st.booleans()) else {})}
     arguments = {**draw_tensors(trial, (b, h, groups, n, n, d_k, d_v), _KINDS), **options}
     _judge(trial, arguments)
-    called_purely(trial, arguments)
+    assert_pure(trial, arguments)
 
 
 def _bias(trial: Trial) -> None:
@@ -144,7 +144,7 @@ def _bias(trial: Trial) -> None:
     bias = draw_bias(trial, shape, causal, trial.draw(axes_of_scores()), ("gaussian", "offset", "peaked", "one-signed"))
     arguments = {**tensors, **causal, **softcap, **scale, **bias}
     _judge(trial, arguments)
-    called_purely(trial, {**arguments, **allowed, "bias": _whole(shape, bias["bias"])})
+    assert_pure(trial, {**arguments, **allowed, "bias": _whole(shape, bias["bias"])})
 
 
 def _bias_dtype(trial: Trial) -> None:

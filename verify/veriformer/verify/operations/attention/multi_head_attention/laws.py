@@ -15,7 +15,7 @@ from veriformer.verify.laws.equality import finite
 from veriformer.verify.laws.family import check
 from veriformer.verify.laws.gradients import draw_cotangent, judge_with_gradients
 from veriformer.verify.laws.pairs import adds_up, differ_only_where, exact, moves_along, only, same
-from veriformer.verify.laws.untouched import called_purely
+from veriformer.verify.laws.untouched import assert_pure
 from veriformer.verify.operations.attention.multi_head_attention.record import MULTI_HEAD_ATTENTION as MHA
 from veriformer.verify.operations.attention.multi_head_attention.record import (
     WEIGHTS,
@@ -180,7 +180,7 @@ def _padding(trial: Trial) -> None:
     short = trial.call({**{k: v for k, v in a.items() if k != "attention_mask"}, **rows})
     alone = Reference(reference.exact[i : i + 1, real[i]], reference.bound[i : i + 1, real[i]])
     trial.assert_within_bound(short.result, alone, "result without the padding")
-    called_purely(trial, dirty)
+    assert_pure(trial, dirty)
 
 
 def _padding_poison(trial: Trial) -> None:

@@ -18,7 +18,7 @@ from veriformer.verify.laws.equality import constant, difference, equal, finite
 from veriformer.verify.laws.family import check
 from veriformer.verify.laws.gradients import draw_cotangent
 from veriformer.verify.laws.pairs import differ_only_where, exact, moves_along, only
-from veriformer.verify.laws.untouched import called_purely
+from veriformer.verify.laws.untouched import assert_pure
 from veriformer.verify.operations.layers.transformer_block.record import SMOOTH, draw_block
 from veriformer.verify.operations.layers.transformer_block.record import TRANSFORMER_BLOCK as BLOCK
 from veriformer.verify.strategies import choice, sizes, values
@@ -121,7 +121,7 @@ def _padding(trial: Trial) -> None:
         outcome.result.value[:1, torch.as_tensor(real[0])], f"{outcome.name}[:1, torch.tensor({real[0].tolist()})]"
     )
     equal(trial, trial.call(short).result, rows, of_short, of_short, "a text without padding, and with it")
-    called_purely(trial, padded)
+    assert_pure(trial, padded)
     _other_padding(trial, padded, real)
 
 

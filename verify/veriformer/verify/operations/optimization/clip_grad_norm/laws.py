@@ -15,7 +15,7 @@ from veriformer.verify.judging.judge import Reference
 from veriformer.verify.judging.outcome import Outcome
 from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.laws.agreement import agrees, has_form
-from veriformer.verify.laws.equality import constant, equal, scaled
+from veriformer.verify.laws.equality import constant, equal, scale_bound
 from veriformer.verify.laws.family import check
 from veriformer.verify.operations.optimization.clip_grad_norm.record import (
     CLIP_GRAD_NORM,
@@ -60,8 +60,8 @@ def _direction(trial: Trial) -> None:
     given = trial.observe(flattened, *[constant(g) for g in grads])
     error = np.concatenate([r.bound.reshape(-1) for r in references])
     g = np.abs(given.value.numpy())
-    sideways = float(scaled(error, g).sum()) / float(g @ g)
-    bound = (error + scaled(np.full_like(g, sideways), g)) * (1 + 2.0**-40) + len(g) * 2.0**-50 * share * g
+    sideways = float(scale_bound(error, g).sum()) / float(g @ g)
+    bound = (error + scale_bound(np.full_like(g, sideways), g)) * (1 + 2.0**-40) + len(g) * 2.0**-50 * share * g
     kept = trial.observe(cross_ratio, clipped, given)
     trial.assert_within_bound(
         kept, Reference(np.zeros_like(bound), bound, scale=share * float(g.max()), constant=True), "direction"
