@@ -24,7 +24,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from veriformer.verify.comparison import SECONDS, Comparison
-from veriformer.verify.comparison.record import concluded
+from veriformer.verify.comparison.record import conclude
 from veriformer.verify.comparison.run import observe
 from veriformer.verify.comparison.session import Session
 from veriformer.verify.targets.error import TargetError
@@ -107,7 +107,7 @@ def compare(session: Session, problem: Path, solution: Path, seconds: float) -> 
         folder = Path(name)
         reference, candidate = shrink_sizes(problem, folder), folder / "solution.py"
         candidate.write_text(rewrite(solution.read_text(encoding="utf-8"), _Anywhere()), encoding="utf-8")
-        return concluded(observe(session, str(reference), str(candidate), None, seconds))
+        return conclude(observe(session, str(reference), str(candidate), None, seconds))
 
 
 def format_findings(found: Comparison) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from veriformer.verify.mutants.combinators import both, faulty, replaced_by, without
+from veriformer.verify.mutants.combinators import both, faulty, replace_by, without
 from veriformer.verify.mutants.faults import FAULTS
 from veriformer.verify.targets.impl import reference as right
 
@@ -49,7 +49,7 @@ def test_of_two_computations_by_a_formula_both_edits_are_made():
 
 def test_two_faults_in_one_place_are_not_had_together():
     assert both(FAULTS["LN-01"]["layer_norm"], FAULTS["LN-04"]["layer_norm"]) is None
-    assert both(FAULTS["LN-01"]["layer_norm"], replaced_by(right.layer_norm)) is None
+    assert both(FAULTS["LN-01"]["layer_norm"], replace_by(right.layer_norm)) is None
 
 
 def test_a_combinator_goes_around_another_computation():

@@ -33,7 +33,7 @@ from veriformer.verify.results import Status
 from veriformer.verify.results.domain import Domain
 from veriformer.verify.scripts.script import literal
 from veriformer.verify.strategies import extent
-from veriformer.verify.strategies.extents import drawn_together
+from veriformer.verify.strategies.extents import draw_sizes
 from veriformer.verify.targets.claims import Claims
 from veriformer.verify.targets.target import Target
 
@@ -79,14 +79,14 @@ def test_a_size_shrinks_to_the_least_that_fails() -> None:
 @some
 @given(st.data())
 def test_sizes_together_stay_within_the_budget(data: st.DataObject) -> None:
-    found = drawn_together(data.draw, RANGES, work, BUDGET, TIES)
+    found = draw_sizes(data.draw, RANGES, work, BUDGET, TIES)
     assert work(found) <= BUDGET
     assert all(low <= found[name] <= high for name, (low, high) in RANGES.items())
 
 
 @pytest.mark.whole
 def test_every_two_axes_are_large_together() -> None:
-    found = many(lambda draw: drawn_together(draw, RANGES, work, BUDGET, TIES))
+    found = many(lambda draw: draw_sizes(draw, RANGES, work, BUDGET, TIES))
     for one, other in (("n_q", "n_k"), ("n_k", "d"), ("n_q", "d")):
         assert sum(s[one] > 64 and s[other] > 64 for s in found) > 10, (one, other)
     assert any(min(s.values()) > 64 for s in found)
@@ -95,7 +95,7 @@ def test_every_two_axes_are_large_together() -> None:
 
 def test_a_budget_that_the_smallest_sizes_exceed_gives_these() -> None:
     ranges = {"n": (5, 9), "m": (7, 9)}
-    found = many(lambda draw: drawn_together(draw, ranges, lambda sizes: sizes["n"] * sizes["m"], 1.0), 20)
+    found = many(lambda draw: draw_sizes(draw, ranges, lambda sizes: sizes["n"] * sizes["m"], 1.0), 20)
     assert found == [{"n": 5, "m": 7}] * 20
 
 

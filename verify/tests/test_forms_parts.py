@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from tests.faulty_forms import form_file
 from tests.form_examples import loaded_form
-from veriformer.verify.commands.request import is_problem, joined_status
+from veriformer.verify.commands.request import is_problem, join_statuses
 from veriformer.verify.forms.added_terms import with_squared_normaliser
 from veriformer.verify.forms.candidate import Candidate
 from veriformer.verify.forms.causality import CAUSALITY, LENGTH, causality_of
@@ -304,7 +304,7 @@ def test_a_reading_that_refuses_most_calls_is_none() -> None:
 def test_the_statuses_of_a_problem_are_joined() -> None:
     assert is_problem(str(form_file("kernel_problem")))
     assert not is_problem(str(form_file("losses")))
-    assert [joined_status(*pair) for pair in ((0, 0), (0, 1), (1, 0), (0, 3), (3, 0))] == [0, 1, 1, 0, 3]
+    assert [join_statuses(*pair) for pair in ((0, 0), (0, 1), (1, 0), (0, 3), (3, 0))] == [0, 1, 1, 0, 3]
 
 
 def test_branches_of_other_words_and_of_what_nobody_gives_are_none_of_the_operation(tmp_path: Path) -> None:

@@ -12,10 +12,10 @@ from rich.console import Console
 import veriformer.impl
 from veriformer.verify.catalogue.selection import checks
 from veriformer.verify.mutants import matrix as matrices
-from veriformer.verify.mutants.cell import judged
+from veriformer.verify.mutants.cell import run_cell
 from veriformer.verify.mutants.generic import generic_mutants, named, survivors
 from veriformer.verify.mutants.generic.records import implementation, modules, resting_on, tree_of
-from veriformer.verify.mutants.generic.sites import edited, edits, sites
+from veriformer.verify.mutants.generic.sites import apply_edit, edits, sites
 from veriformer.verify.mutants.matrix import MATRIX_PROFILE, cells, kill_matrix, validate
 from veriformer.verify.mutants.terminal import show
 from veriformer.verify.targets.loading import wrap
@@ -68,7 +68,7 @@ def test_only_what_computes_is_edited() -> None:
     assert {site.function for site in found} == {"f", "f.g"}
     assert not [site for site in found if site.operator == "flag"]
     for site in found:
-        source = ast.unparse(edited(ast.parse(MODULE), site))
+        source = ast.unparse(apply_edit(ast.parse(MODULE), site))
         assert source != ast.unparse(ast.parse(MODULE))
         assert "'4 or less', 5" in source
 
@@ -77,7 +77,7 @@ def test_every_edit_is_made_where_it_was_found() -> None:
     for module in modules()[:6]:
         original = ast.unparse(tree_of(module))
         for site in sites(module, tree_of(module)):
-            assert ast.unparse(edited(ast.parse(original), site)) != original, site.identifier
+            assert ast.unparse(apply_edit(ast.parse(original), site)) != original, site.identifier
 
 
 def test_the_package_stays_as_it_was() -> None:
@@ -102,7 +102,7 @@ def test_without_an_edit_nothing_is_killed() -> None:
     assert target.operation("attention") is veriformer.impl.BACKENDS["tiled"]
     for slug in ("cached_attention.equation", "kv_cache.contract", "attention.equation"):
         (check,) = [check for check in checks() if check.requirement.slug == slug]
-        assert judged("generic:none", target, check, "fp32", MATRIX_PROFILE, "slug").status == "pass"
+        assert run_cell("generic:none", target, check, "fp32", MATRIX_PROFILE, "slug").status == "pass"
 
 
 def test_a_run_of_generic_mutants_is_written_as_the_schema_says() -> None:

@@ -8,7 +8,7 @@ from tests.test_mutants_faults import ALONE, CASES, DROPOUT
 from veriformer.verify import load
 from veriformer.verify.catalogue.selection import checks
 from veriformer.verify.mutants import MUTANTS
-from veriformer.verify.mutants.cell import judged
+from veriformer.verify.mutants.cell import run_cell
 from veriformer.verify.mutants.matrix import MATRIX_PROFILE
 from veriformer.verify.targets.kinds import MODELS
 
@@ -28,5 +28,5 @@ def test_a_mutant_is_killed_on_every_operation_that_carries_it(mutant):
             for check in checks()
             if check.operation == operation and dtype in check.dtypes
         )
-        cells = (judged(name, target, check, dtype, MATRIX_PROFILE, "slug") for check, dtype in turns)
+        cells = (run_cell(name, target, check, dtype, MATRIX_PROFILE, "slug") for check, dtype in turns)
         assert any(cell.killed for cell in cells), operation

@@ -6,7 +6,7 @@ import pytest
 
 from veriformer.verify.catalogue.selection import checks
 from veriformer.verify.mutants import MUTANTS
-from veriformer.verify.mutants.cell import judged
+from veriformer.verify.mutants.cell import run_cell
 from veriformer.verify.mutants.matrix import MATRIX_PROFILE, KillMatrix
 from veriformer.verify.mutants.mutation_run import with_smallest
 from veriformer.verify.mutants.terminal import sentence
@@ -20,7 +20,7 @@ def found():
     mutant = next(m for m in MUTANTS if "temperature_scale" in m.operations)
     name = f"mutant:{mutant.identifier}"
     few = [c for c in checks() if c.requirement.slug in ("temperature_scale.contract", "temperature_scale.equation")]
-    before = [judged(name, load(name), check, mutant.dtypes[0], MATRIX_PROFILE, "slug") for check in few]
+    before = [run_cell(name, load(name), check, mutant.dtypes[0], MATRIX_PROFILE, "slug") for check in few]
     return before, with_smallest(before, "slug")
 
 

@@ -34,7 +34,15 @@ from veriformer.verify.engine.check_run import run_check
 from veriformer.verify.engine.profiles import PROFILES, Profile
 from veriformer.verify.judging.check import Check
 from veriformer.verify.judging.row import CheckRun
-from veriformer.verify.mutants.combinators import Fault, Operation, altered, changed, given, gradient_of, instead
+from veriformer.verify.mutants.combinators import (
+    Fault,
+    Operation,
+    change_any_result,
+    changed,
+    given,
+    gradient_of,
+    instead,
+)
 from veriformer.verify.results import Result, Status
 from veriformer.verify.targets.kinds import MODELS, TRAINERS
 from veriformer.verify.targets.loading import wrap
@@ -120,7 +128,7 @@ FAMILIES: dict[str, Fault] = {
 }
 
 
-LARGER = altered(more)
+LARGER = change_any_result(more)
 """Fault of every law that is in no table: the result is too large by a thirty-second."""
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tests.negative_controls.common import known, shifted
 from tests.negative_controls.scores import short_numbers
-from veriformer.verify.mutants.combinators import Fault, Operation, altered, given, gradient_of, instead
+from veriformer.verify.mutants.combinators import Fault, Operation, change_any_result, given, gradient_of, instead
 
 
 def flat(x: Tensor) -> Tensor:
@@ -132,7 +132,7 @@ def searching(**changes: Callable[[Any], Any]) -> Fault:
 
 
 def scored(change: Callable[[Any], Any]) -> Fault:
-    return altered(lambda found: (found[0], change(found[1])))
+    return change_any_result(lambda found: (found[0], change(found[1])))
 
 
 def greedily_unfinished(op: Operation, step: Any, start: Tensor, **options: Any) -> Any:
@@ -233,9 +233,9 @@ def by_probability(op: Operation, text: str, log_probs: dict[str, float]) -> lis
 
 
 SPECIFIC: dict[str, Fault] = {
-    "smooth_labels.simplex": altered(sums_past_one),
+    "smooth_labels.simplex": change_any_result(sums_past_one),
     "smooth_labels.mixture": instead(squared_alpha),
-    "smooth_labels.relabelling": altered(kinder_to_the_first),
+    "smooth_labels.relabelling": change_any_result(kinder_to_the_first),
     "temperature_scale.shift": known("SM-02", "temperature_scale"),
     "temperature_scale.units": instead(absolute),
     "temperature_scale.order": instead(reversed_order),
@@ -253,7 +253,7 @@ SPECIFIC: dict[str, Fault] = {
     "masked_lm_loss.conservation": gradient_of(0, shifted),
     "masked_lm_loss.range": instead(naive_loss),
     "masked_lm_loss.far_classes": given(short_numbers),
-    "masked_lm_loss.no_target": altered(lambda x: torch.where(x == 0, torch.nan, x)),
+    "masked_lm_loss.no_target": change_any_result(lambda x: torch.where(x == 0, torch.nan, x)),
     "top_k_filter.untouched": instead(normalised),
     "top_k_filter.count": known("TOPK-01", "top_k_filter"),
     "top_k_filter.nested": instead(other_way),
@@ -269,12 +269,12 @@ SPECIFIC: dict[str, Fault] = {
     "top_p_filter.permutation": instead(first_alone),
     "greedy.equation": known("GREEDY-01", "greedy"),
     "greedy.long": instead(first_tile),
-    "greedy.batch": altered(lambda ids: ids.flatten()[:1].expand(ids.numel()).reshape(ids.shape)),
-    "greedy.sensitivity": altered(lambda ids: 0 * ids),
+    "greedy.batch": change_any_result(lambda ids: ids.flatten()[:1].expand(ids.numel()).reshape(ids.shape)),
+    "greedy.sensitivity": change_any_result(lambda ids: 0 * ids),
     "greedy.first": known("GREEDY-01", "greedy"),
     "greedy.monotone": instead(largest_size),
     "greedy.permutation": instead(last_but_one),
-    "beam_search.contract": altered(lambda found: found[0]),
+    "beam_search.contract": change_any_result(lambda found: found[0]),
     "beam_search.equation": searching(beam_width=lambda width: 1),
     "beam_search.width_one": instead(least_likely),
     "beam_search.own_score": scored(lambda score: score * 1.03125),
@@ -284,26 +284,26 @@ SPECIFIC: dict[str, Fault] = {
     "beam_search.relabelling": instead(forgets_the_first_id),
     "beam_search.purity": instead(scribbles_on_start),
     "beam_search.numpy_numbers": searching(beam_width=int.__index__, length_penalty=lambda p: p + 0.5),
-    "bpe_train.contract": altered(as_text),
-    "bpe_train.equation": altered(reversed_merges),
-    "bpe_train.most_frequent": altered(reversed_merges),
+    "bpe_train.contract": change_any_result(as_text),
+    "bpe_train.equation": change_any_result(reversed_merges),
+    "bpe_train.most_frequent": change_any_result(reversed_merges),
     "bpe_train.order": instead(one_text),
     "bpe_train.prefix": instead(by_budget),
     "bpe_train.renaming": instead(without_a),
     "bpe_train.nothing": instead(something),
     "bpe_train.purity": modifies(0),
     "bpe_train.numpy_numbers": instead(particular),
-    "bpe_encode.contract": altered(as_text),
+    "bpe_encode.contract": change_any_result(as_text),
     "bpe_encode.equation": known("TOK-01", "bpe_encode"),
-    "bpe_encode.lossless": altered(lossy),
+    "bpe_encode.lossless": change_any_result(lossy),
     "bpe_encode.in_turn": known("TOK-01", "bpe_encode"),
     "bpe_encode.exhausted": instead(one_merge_left),
     "bpe_encode.runs": instead(from_the_right),
     "bpe_encode.duplicates": instead(later_rank),
     "bpe_encode.purity": modifies(1),
-    "unigram_segment.contract": altered(as_text),
+    "unigram_segment.contract": change_any_result(as_text),
     "unigram_segment.equation": instead(longest_match),
-    "unigram_segment.joins": altered(lossy),
+    "unigram_segment.joins": change_any_result(lossy),
     "unigram_segment.concatenation": instead(longest_match),
     "unigram_segment.vocabulary": instead(longest_match),
     "unigram_segment.range": instead(by_probability),

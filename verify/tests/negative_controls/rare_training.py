@@ -13,7 +13,7 @@ from torch import Tensor
 
 from veriformer.verify.formulas.kernels import OptimizerKernel
 from veriformer.verify.formulas.stepper import Stepper, Update, stepping
-from veriformer.verify.mutants.combinators import Fault, Operation, edited, instead, replaced_by
+from veriformer.verify.mutants.combinators import Fault, Operation, edited, instead, replace_by
 
 
 def batches(change: Any) -> Fault:
@@ -46,7 +46,7 @@ def sums_in_half(op: Operation, loss_fn: Any, params: Any, micro_batches: Any) -
 
 def making(update: Update) -> Fault:
     """An optimizer of its own with this update, whose options other than the rate are as they are given."""
-    return replaced_by(stepping(update))
+    return replace_by(stepping(update))
 
 
 def counting_to(last: int) -> Fault:

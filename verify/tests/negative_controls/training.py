@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from tests.negative_controls.common import known
-from veriformer.verify.mutants.combinators import Fault, Operation, altered, instead, instead_of
+from veriformer.verify.mutants.combinators import Fault, Operation, change_any_result, instead, instead_of
 
 
 class Spoiled:
@@ -90,7 +90,7 @@ def one_rate(op: Operation, params: Any, lr: float, **options: Any) -> Any:
 
 
 def gradients(change: Callable[[Tensor], Tensor]) -> Fault:
-    return altered(lambda found: [change(g) for g in found])
+    return change_any_result(lambda found: [change(g) for g in found])
 
 
 def times_batches(op: Operation, loss_fn: Any, params: Any, micro_batches: Any) -> Any:
@@ -138,10 +138,10 @@ SPECIFIC: dict[str, Fault] = {
     "adam.l2": instead_of("weight_decay", 0.0),
     "adamw.decay": instead_of("weight_decay", 0.25),
     "warmup.linear_in_rate": known("SCH-03", "warmup"),
-    "warmup_cosine.end": altered(lambda x: x + 1e-3),
+    "warmup_cosine.end": change_any_result(lambda x: x + 1e-3),
     "warmup_cosine.linear_in_rate": known("SCH-03", "warmup_cosine"),
     "noam.width": instead_of("d_model", 64),
-    "noam.stretch": altered(lambda x: x + 1e-3),
+    "noam.stretch": change_any_result(lambda x: x + 1e-3),
     "accumulate_gradients.partition": instead(times_batches),
     "accumulate_gradients.duplicates": instead(times_batches),
     "accumulate_gradients.no_tokens": gradients(lambda g: g + 1),

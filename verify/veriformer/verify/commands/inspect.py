@@ -33,18 +33,18 @@ def inspect(target: str, adapter_file: Path | None, device: str) -> None:
     """
     try:
         lookup.check(target)
-        raise SystemExit(_inspected(target, adapter_file, device))
+        raise SystemExit(_inspect(target, adapter_file, device))
     except TargetError as error:
         refuse(error)
 
 
-def _inspected(target: str, adapter_file: Path | None, device: str) -> int:
+def _inspect(target: str, adapter_file: Path | None, device: str) -> int:
     arguments.check_device(device)
     with Look(target).load() as first:
-        return _shown(target, adapter_file, device, first)
+        return _show(target, adapter_file, device, first)
 
 
-def _shown(target: str, adapter_file: Path | None, device: str, first: Look) -> int:
+def _show(target: str, adapter_file: Path | None, device: str, first: Look) -> int:
     # These import PyTorch and Hypothesis, which takes longer than all that is checked before.
     from rich.console import Console
 

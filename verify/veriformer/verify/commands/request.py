@@ -174,7 +174,7 @@ def compare_solution(target: str, device: str) -> int:
     return found.exit_status
 
 
-def joined_status(compared: int, verified: int) -> int:
+def join_statuses(compared: int, verified: int) -> int:
     """Return the exit status of both: 1 where either is violated, else that of the comparison unless it holds."""
     if 1 in (compared, verified):
         return 1

@@ -12,7 +12,7 @@ from typing import Any
 
 from veriformer.verify import results
 from veriformer.verify.commands.options import INTERRUPTED, annotate, say, write_page
-from veriformer.verify.commands.request import Request, compare_solution, joined_status, journal_of, solution_of
+from veriformer.verify.commands.request import Request, compare_solution, join_statuses, journal_of, solution_of
 from veriformer.verify.domain.probe import SECONDS
 from veriformer.verify.engine import extent, last_failed, remote, several, waivers
 from veriformer.verify.engine.journal import Journal
@@ -57,7 +57,7 @@ def verification(request: Request, first: Look | None) -> int:
     ran = _run(request, first)
     last_failed.remember(asked, ran.found)
     status = _tell(ran, request)
-    return status if problem_status is None or ran.stopped else joined_status(problem_status, status)
+    return status if problem_status is None or ran.stopped else join_statuses(problem_status, status)
 
 
 def _run(request: Request, first: Look | None = None) -> _Ran:

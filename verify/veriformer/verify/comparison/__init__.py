@@ -30,7 +30,7 @@ def compare(
     after which nothing new is begun. Raises TargetError where something cannot be loaded.
     """
     # These import PyTorch, which the command line does after its arguments are checked.
-    from veriformer.verify.comparison.record import concluded
+    from veriformer.verify.comparison.record import conclude
     from veriformer.verify.comparison.run import observe, word
     from veriformer.verify.comparison.session import WITHIN, Session
 
@@ -38,7 +38,7 @@ def compare(
         raise TargetError("compare() runs when the file is loaded: call it below `if __name__ == '__main__':`")
     with Session(device) as session:
         given = None if inputs is None else word(inputs)
-        return concluded(observe(session, word(reference), word(candidate), given, seconds))
+        return conclude(observe(session, word(reference), word(candidate), given, seconds))
 
 
 if not TYPE_CHECKING:

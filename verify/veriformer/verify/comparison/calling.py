@@ -17,7 +17,7 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from veriformer.verify.comparison.drawing import WORKING, Inputs
-from veriformer.verify.comparison.subject import seeded, state
+from veriformer.verify.comparison.subject import seed_everything, state
 from veriformer.verify.judging import global_state
 
 _PLAIN = (torch.Tensor, nn.Parameter)
@@ -122,7 +122,7 @@ def call(made: Callable[..., Any], inputs: Inputs, *, seed: int, gradient: bool,
             if x.is_floating_point() and x.is_leaf:
                 x.requires_grad_(True)
     running = set(_enumerate())
-    seeded(seed)
+    seed_everything(seed)
     called = Called({"results": {}, "types": {}, "error": None, "touched": []})
     watched = global_state.OF_CALLS if like is None else ()
     try:

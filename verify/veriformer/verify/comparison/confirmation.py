@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from veriformer.verify.comparison.judgement import NUMERIC, Evidence, Observed, failing, judge, take
+from veriformer.verify.comparison.judgement import NUMERIC, Evidence, Observed, failing_calls, judge, take
 from veriformer.verify.comparison.references import RUNS
 from veriformer.verify.comparison.session import Ran, Session
 from veriformer.verify.operations.models.noise import factor
@@ -63,7 +63,7 @@ def _merge(mine: dict[str, Any], more: dict[str, Any]) -> None:
 
 def confirm(session: Session, found: Observed, until: float) -> None:
     """Repeat failing cases in fresh processes; then find out what makes those differ that differ there too."""
-    names = list(dict.fromkeys(one.name.partition(".")[0] for one in failing(found)))
+    names = list(dict.fromkeys(one.name.partition(".")[0] for one in failing_calls(found)))
     order = list(found.cases)
     names = sorted(names, key=lambda name: (not found.cases[name].ordinary, order.index(name)))[:ALONE]
     known = {"stateful": found.prepared["stateful"]}

@@ -45,7 +45,7 @@ def tensors(inputs: Inputs) -> list[torch.Tensor]:
     return [leaf for leaf in pytree.tree_leaves(inputs) if isinstance(leaf, torch.Tensor)]
 
 
-def drawn(given: Inputs, case: Case) -> Inputs:
+def draw_arguments(given: Inputs, case: Case) -> Inputs:
     """Derive the arguments of a case from the given ones."""
     leaves, form = pytree.tree_flatten(given)
     made = [_leaf(leaf, place, case) for place, leaf in enumerate(leaves)]
@@ -57,7 +57,7 @@ def drawn(given: Inputs, case: Case) -> Inputs:
     return found
 
 
-def resized(value: Any, sizes: tuple[tuple[int, int], ...]) -> Any:
+def resize(value: Any, sizes: tuple[tuple[int, int], ...]) -> Any:
     """Return a number with its size replaced, if it is one of these sizes."""
     if isinstance(value, bool) or not isinstance(value, int):
         return value
@@ -66,8 +66,8 @@ def resized(value: Any, sizes: tuple[tuple[int, int], ...]) -> Any:
 
 def _leaf(leaf: Any, place: int, case: Case) -> Any:
     if not isinstance(leaf, torch.Tensor):
-        return resized(leaf, case.sizes)
-    x = _cropped(leaf.detach(), dict(case.sizes))
+        return resize(leaf, case.sizes)
+    x = _crop(leaf.detach(), dict(case.sizes))
     if x.is_floating_point():
         x = _values(x, place, case)
         x = x.to(getattr(torch, case.dtype)) if case.dtype else x
@@ -80,7 +80,7 @@ def _leaf(leaf: Any, place: int, case: Case) -> Any:
     return laid_out(x, case.layout)
 
 
-def _cropped(x: torch.Tensor, sizes: dict[int, int]) -> torch.Tensor:
+def _crop(x: torch.Tensor, sizes: dict[int, int]) -> torch.Tensor:
     """Return the first entries along every axis whose size is replaced, repeated where there are too few."""
     for axis, size in enumerate(x.shape):
         new = sizes.get(size, size)
@@ -104,7 +104,7 @@ def _values(x: torch.Tensor, place: int, case: Case) -> torch.Tensor:
     if case.values == GIVEN or not x.numel():
         return x
     if case.values == "exchanged":
-        return _exchanged(x)
+        return _exchange(x)
     finite = x[x.isfinite()].double()
     if not finite.numel() or bool((finite == finite.round()).all() and torch.unique(finite).numel() <= 2):
         return x  # a mask, or the like
@@ -135,7 +135,7 @@ def _array(kind: str, shape: tuple[int, ...], seeds: np.random.SeedSequence) -> 
     return np.full(shape, 0.0 if kind == "zeros" else 1.5)
 
 
-def _exchanged(x: torch.Tensor) -> torch.Tensor:
+def _exchange(x: torch.Tensor) -> torch.Tensor:
     """Exchange two entries from the middle: sums, ends and counts remain."""
     flat = x.clone().flatten()
     unequal = (flat != flat[flat.numel() // 2]).nonzero().flatten()
@@ -171,7 +171,7 @@ def with_other_number(init: Inputs, call: Inputs, place: int) -> tuple[Inputs, I
     return found
 
 
-def drawn_weights(state: Mapping[str, torch.Tensor], parameters: frozenset[str], seed: int) -> dict[str, torch.Tensor]:
+def draw_weights(state: Mapping[str, torch.Tensor], parameters: frozenset[str], seed: int) -> dict[str, torch.Tensor]:
     """Draw weights that are no initial ones: none is constant, so that each shows in the result.
 
     parameters: the names of those that are learned; of the rest only running statistics are drawn.
@@ -233,14 +233,14 @@ def symbols(inputs: Inputs, init: Inputs) -> list[int]:
     return [size for size, _ in counts.most_common()]
 
 
-def halved(size: int, cap: int) -> int:
+def halve(size: int, cap: int) -> int:
     """Halve a size until it is at most cap."""
     while size > cap and size > 3:
         size //= 2
     return size
 
 
-def widened(
+def further_cases(
     usual: Case, base: Case, given: Inputs, init: Inputs, *, module: bool, drawing: bool, random: bool
 ) -> Named:
     """Yield every case beside the given one.

@@ -289,7 +289,7 @@ def take(found: Observed, process: str, ran: Ran) -> list[Evidence]:
     return taken
 
 
-def failing(found: Observed, processes: Sequence[str] = ("first", "second")) -> Iterator[Evidence]:
+def failing_calls(found: Observed, processes: Sequence[str] = ("first", "second")) -> Iterator[Evidence]:
     """Yield calls that differ in numbers, shapes, dtypes or parts, or raise."""
     for one in found.evidence:
         if one.process in processes and one.differs(*NUMERIC, "raises", "shape", "dtype", "parts"):

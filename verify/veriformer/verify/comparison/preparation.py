@@ -25,16 +25,24 @@ from veriformer.verify.comparison.drawing import (
     Inputs,
     Sizes,
     as_inputs,
-    drawn,
-    drawn_weights,
-    halved,
-    resized,
+    draw_arguments,
+    draw_weights,
+    further_cases,
+    halve,
+    resize,
     symbols,
     tensors,
-    widened,
     with_other_number,
 )
-from veriformer.verify.comparison.subject import REFERENCE, Objects, Prepared, Subject, load_subject, seeded, state
+from veriformer.verify.comparison.subject import (
+    REFERENCE,
+    Objects,
+    Prepared,
+    Subject,
+    load_subject,
+    seed_everything,
+    state,
+)
 from veriformer.verify.targets.error import TargetError
 from veriformer.verify.targets.locating import locate
 
@@ -55,18 +63,18 @@ class Preparation:
 
     def given(self, seed: int) -> Inputs:
         """Return the arguments that ``get_inputs`` makes under a seed."""
-        seeded(seed)
+        seed_everything(seed)
         assert self.get_inputs is not None
         return as_inputs(self.get_inputs())
 
     def init(self) -> Inputs:
         """Return the arguments of the class."""
-        seeded(0)
+        seed_everything(0)
         return as_inputs(self.get_init()) if self.get_init is not None else ([], {})
 
     def realised(self, name: str, case: Case) -> Prepared | None:
         """Return the case with its arguments; None where they cannot be made."""
-        inputs, init = drawn(self.given(case.seed), case), self.init()
+        inputs, init = draw_arguments(self.given(case.seed), case), self.init()
         if case.sizes:
             init = (
                 [_resized(value, case) for value in init[0]],
@@ -89,7 +97,7 @@ class Preparation:
         built = {name: x.detach().clone() for name, x in state(made).items()}
         used = built
         if prepared.case.drawn and isinstance(made, nn.Module):
-            used = drawn_weights(built, frozenset(dict(made.named_parameters())), 0)
+            used = draw_weights(built, frozenset(dict(made.named_parameters())), 0)
         if prepared.case.jitter:
             generator = torch.Generator().manual_seed(5)
             used = {
@@ -126,7 +134,7 @@ def prepare(job: dict[str, Any]) -> dict[str, Any]:
     """Write every case that the reference takes. Gives their names in order, and what is known of the reference."""
     prep = Preparation(job)
     if prep.get_inputs is None:
-        prep.get_inputs = guessed(prep.subject.thing if not prep.subject.built else None, job["seconds"] / 4)
+        prep.get_inputs = guess_inputs(prep.subject.thing if not prep.subject.built else None, job["seconds"] / 4)
     if job.get("cases"):
         made = [prep.realised(name, Case.from_dict(entry)) for name, entry in job["cases"].items()]
         return {"cases": [one.name for one in made if one and _kept(prep, one)]}
@@ -152,11 +160,11 @@ def prepare(job: dict[str, Any]) -> dict[str, Any]:
     module = prep.subject.built or isinstance(prep.subject.thing, nn.Module)
     drawing = module and not job.get("undrawn", False)
     given, init = prep.given(0), prep.init()
-    for name, case in widened(usual, base, given, init, module=module, drawing=drawing, random=random):
+    for name, case in further_cases(usual, base, given, init, module=module, drawing=drawing, random=random):
         if time.monotonic() > job["until"]:
             prep.said.append("time was over before every case was prepared")
             break
-        if _limited(prep, name, case):
+        if _limit_values(prep, name, case):
             names.append(name)
     return {
         "cases": names,
@@ -177,7 +185,7 @@ def _working_sizes(prep: Preparation, base: Case) -> Sizes:
     if numbers <= WORKING and largest <= CAPS[0]:
         return ()
     for cap in CAPS:
-        sizes = tuple((size, new) for size in symbols(given, init) if (new := halved(size, cap)) != size)
+        sizes = tuple((size, new) for size in symbols(given, init) if (new := halve(size, cap)) != size)
         made = prep.realised("working", base.but(sizes=sizes)) if sizes else None
         if made is None or sum(x.numel() for x in tensors(made.inputs)) > WORKING:
             continue
@@ -189,7 +197,7 @@ def _working_sizes(prep: Preparation, base: Case) -> Sizes:
     return few if rows > 2 and made is not None and prep.takes(made) is not None else base.sizes
 
 
-def _limited(prep: Preparation, name: str, case: Case) -> bool:
+def _limit_values(prep: Preparation, name: str, case: Case) -> bool:
     """Keep the case within what the reference takes: all values, else positive ones, else those in the given range."""
     changed = case.values not in (GIVEN, "exchanged")
     for limits in ("", "positive", "range") if changed else ("",):
@@ -267,7 +275,7 @@ def _fewer_rows(inputs: Inputs, total: int) -> tuple[tuple[int, int], ...]:
 def _resized(value: Any, case: Case) -> Any:
     if isinstance(value, list | tuple):
         return type(value)(_resized(item, case) for item in value)
-    return resized(value, case.sizes)
+    return resize(value, case.sizes)
 
 
 def _short(key: str) -> str:
@@ -283,7 +291,7 @@ _WHOLE = frozenset(
 _TRUTH = frozenset(["mask", "attn_mask", "attention_mask", "key_padding_mask", "padding_mask"])
 
 
-def guessed(function: Callable[..., Any] | None, seconds: float) -> Callable[[], Any] | None:
+def guess_inputs(function: Callable[..., Any] | None, seconds: float) -> Callable[[], Any] | None:
     """Return a function that draws arguments that this one accepts; None where no guess was accepted."""
     until = time.monotonic() + seconds
     for make in _tried(function) if function is not None else ():

@@ -104,7 +104,7 @@ class Comparison:
         write(self.results(), path)
 
 
-def concluded(found: Observed) -> Comparison:
+def conclude(found: Observed) -> Comparison:
     """Conclude the comparison from what was observed."""
     known = causes(found)
     told = [_finding(found, cause) for cause in known]

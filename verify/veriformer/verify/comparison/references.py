@@ -70,7 +70,7 @@ def _evaluated(objects: Objects, prepared: Prepared, job: dict[str, Any]) -> dic
     exact = {} if job.get("first") else _in_double(objects, prepared, made)
     made = objects.of(prepared)
     began = time.monotonic()
-    record = call(made, _copied(prepared.inputs), seed=case.seed, gradient=case.gradient).record
+    record = call(made, _copy(prepared.inputs), seed=case.seed, gradient=case.gradient).record
     took = time.monotonic() - began
     base = quantities(record)
     dtypes = [x.dtype for x in base.values() if isinstance(x, torch.Tensor) and x.is_floating_point()]
@@ -83,7 +83,7 @@ def _evaluated(objects: Objects, prepared: Prepared, job: dict[str, Any]) -> dic
         for run in range(int(job.get("runs", RUNS))):
             if run >= FEW and time.monotonic() - began > limit:
                 break
-            moved = _moved(objects, prepared, first + run, units, record, steps=steps)
+            moved = _run_perturbed(objects, prepared, first + run, units, record, steps=steps)
             seen.add(quantities(moved) if moved is not None else {})
     return {"record": record, "exact": exact, "runs": seen.runs, "took": took, **seen.found()}
 
@@ -125,7 +125,7 @@ def _real(x: torch.Tensor) -> torch.Tensor:
     return torch.view_as_real(x) if x.is_complex() else x
 
 
-def _copied(inputs: Inputs) -> Inputs:
+def _copy(inputs: Inputs) -> Inputs:
     """Copy the arguments, with shared tensors still shared."""
     copies: dict[int, torch.Tensor] = {}
 
@@ -143,7 +143,9 @@ def _copied(inputs: Inputs) -> Inputs:
     return found
 
 
-def _moved(objects: Objects, prepared: Prepared, run: int, units: float, base: Record, *, steps: bool) -> Record | None:
+def _run_perturbed(
+    objects: Objects, prepared: Prepared, run: int, units: float, base: Record, *, steps: bool
+) -> Record | None:
     """Run once with random errors in the arguments, in the weights and in every operation; None where it fails.
 
     steps: whether zeros and whole numbers are moved as well, for what is decided by a comparison of them.
@@ -156,16 +158,16 @@ def _moved(objects: Objects, prepared: Prepared, run: int, units: float, base: R
         if not isinstance(x, torch.Tensor) or not x.is_floating_point():
             return x
         if id(x) not in moved:
-            moved[id(x)] = _nudged(x, generator, units, zeros=steps)
+            moved[id(x)] = _perturb(x, generator, units, zeros=steps)
         return moved[id(x)]
 
-    inputs: Inputs = pytree.tree_map(move, _copied(prepared.inputs))
+    inputs: Inputs = pytree.tree_map(move, _copy(prepared.inputs))
     made = objects.of(prepared)
     if isinstance(made, nn.Module):
         with torch.no_grad():
             for x in made.parameters():
                 if x.is_floating_point():
-                    x.copy_(_nudged(x, generator, units, zeros=False))
+                    x.copy_(_perturb(x, generator, units, zeros=False))
     try:
         with Arithmetic(run, units):
             record = call(made, inputs, seed=prepared.case.seed, gradient=gradient, like=base).record
@@ -174,7 +176,7 @@ def _moved(objects: Objects, prepared: Prepared, run: int, units: float, base: R
     return None if record["error"] else record
 
 
-def _nudged(x: torch.Tensor, generator: torch.Generator, units: float, *, zeros: bool) -> torch.Tensor:
+def _perturb(x: torch.Tensor, generator: torch.Generator, units: float, *, zeros: bool) -> torch.Tensor:
     """Perturb a tensor by a few ulp; integers stay. zeros: zeros of gradients may move to either side."""
     values = x.detach().to("cpu", torch.float64)
     unit = torch.finfo(x.dtype).eps * units
@@ -228,7 +230,7 @@ def _in_double(objects: Objects, prepared: Prepared, made: Any) -> dict[str, Any
             other.train(made.training)
             for module, twin in zip(other.modules(), made.modules(), strict=True):
                 module.training = twin.training
-        inputs = pytree.tree_map(widened, _copied(prepared.inputs))
+        inputs = pytree.tree_map(widened, _copy(prepared.inputs))
         with _double():
             record = call(other, inputs, seed=prepared.case.seed, gradient=prepared.case.gradient).record
     except Exception:  # float64 is a help, no requirement

@@ -62,7 +62,7 @@ class Subject:
 
     def make(self, init: tuple[list[Any], dict[str, Any]], seed: int) -> Callable[..., Any]:
         """Make an object to call. init: the arguments of its class; seed: of the parameters that it draws."""
-        seeded(seed)
+        seed_everything(seed)
         if self.built:
             made: Callable[..., Any] = self.thing(*init[0], **init[1])
             return made
@@ -89,7 +89,7 @@ def load_subject(spec: str, classes: tuple[str, ...]) -> Subject:
     return Subject(spec, getattr(found, names[0]), vars(found), loader, f".{names[0]}")
 
 
-def seeded(seed: int) -> None:
+def seed_everything(seed: int) -> None:
     """Seed every generator that code may draw from."""
     seed_generators(seed)
     random.seed(seed)
@@ -119,15 +119,15 @@ def _beside(thing: Any) -> Mapping[str, Any]:
 
 def state(made: Any) -> dict[str, torch.Tensor]:
     """Return a module's tensors by name, each once; nothing for other objects."""
-    return dict(_held(made)) if isinstance(made, nn.Module) else {}
+    return dict(_named_tensors(made)) if isinstance(made, nn.Module) else {}
 
 
-def _held(module: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+def _named_tensors(module: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
     yield from module.named_parameters()
     yield from module.named_buffers()
 
 
-def pairing(mine: Mapping[str, torch.Tensor], theirs: Mapping[str, torch.Tensor]) -> dict[str, str] | None:
+def pair_tensors(mine: Mapping[str, torch.Tensor], theirs: Mapping[str, torch.Tensor]) -> dict[str, str] | None:
     """Pair the tensors of two modules by name, else by equal values from one seed; None where neither pairs them all.
 
     mine: of the reference. theirs: of the candidate, built from the same seed.
@@ -207,7 +207,7 @@ class Objects:
         if not isinstance(made, nn.Module):
             return made, {}
         weights = torch.load(self.folder / f"weights {prepared.key}.pt", weights_only=True)
-        pairs = self.pairs[prepared.key] = pairing(weights["built"], state(made))
+        pairs = self.pairs[prepared.key] = pair_tensors(weights["built"], state(made))
         if prepared.case.dtype:
             made = made.to(getattr(torch, prepared.case.dtype))
         made = made.to(self.device)

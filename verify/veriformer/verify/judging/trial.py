@@ -43,9 +43,9 @@ from veriformer.verify.judging.judge import (
 from veriformer.verify.judging.outcome import Observation, Outcome
 from veriformer.verify.results.foreign import message_of
 from veriformer.verify.scripts.drivers import DRIVERS
-from veriformer.verify.scripts.script import Recorded, naming
+from veriformer.verify.scripts.script import Recorded, names_pattern
 from veriformer.verify.strategies import option
-from veriformer.verify.strategies.extents import Ranges, Ties, Work, drawn_together
+from veriformer.verify.strategies.extents import Ranges, Ties, Work, draw_sizes
 from veriformer.verify.targets.claims import Claims
 from veriformer.verify.targets.target import Target
 from veriformer.workers.stopwatch import Stopwatch
@@ -133,7 +133,7 @@ class Trial:
         if self.large_share > 1 and self.draw(_share(self.large_share)) != self.large_share - 1:
             return None
         self.xp = over_float64(self.dtype_name)
-        found = drawn_together(self.draw, ranges, work, self.budget, ties)
+        found = draw_sizes(self.draw, ranges, work, self.budget, ties)
         self._coverage = Coverage(self.statistics.covered)
         self._coverage.sizes(found)
         return found
@@ -489,7 +489,7 @@ class Trial:
             if not isinstance(error, expected):
                 kinds = " or ".join(kind.__name__ for kind in expected)
                 raise Violation(f"{what}: expected {kinds}, but it {raised}") from error
-            if names and not re.search(naming(names), message_of(error)):
+            if names and not re.search(names_pattern(names), message_of(error)):
                 raise Violation(
                     f"{what}: the refusal does not name {' or '.join(names)}: {message_of(error)}"
                 ) from error

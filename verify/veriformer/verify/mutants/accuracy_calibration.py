@@ -56,7 +56,7 @@ def runs(check: Check, target: str) -> Iterator[tuple[str, Found]]:
         yield dtype, found
 
 
-def calibrated(check: Check) -> dict[str, dict[str, float]]:
+def calibrate(check: Check) -> dict[str, dict[str, float]]:
     """Return the entries of the table for one operation."""
     errors: dict[str, list[tuple[float, float]]] = defaultdict(list)
     alone: dict[str, float] = defaultdict(lambda: 1.0)
@@ -88,7 +88,7 @@ def main(chosen: list[str]) -> None:
     path = Path(accuracy_limits.__file__).with_name(accuracy_limits.TABLE)
     for check in accuracy.CHECKS:
         if not chosen or check.operation in chosen:
-            found = calibrated(check)
+            found = calibrate(check)
             table = json.loads(path.read_text(encoding="utf-8"))  # another process may have written meanwhile
             table[check.operation] = found
             path.write_text(json.dumps(table, indent=1, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -35,7 +35,7 @@ class Cell:
     script_status: int | None = None
 
 
-def judged(name: str, target: Target | None, check: Check, dtype: str, profile: Profile, seed: str) -> Cell:
+def run_cell(name: str, target: Target | None, check: Check, dtype: str, profile: Profile, seed: str) -> Cell:
     """Run one check on the member of that name, such as ``mutant:GQA-01``.
 
     A target of None is a member that could not even be loaded, which kills it.

@@ -1,7 +1,7 @@
 """The one language in which wrong implementations are written: a fault takes a right operation and returns a wrong one.
 
 Mutants, the tables of faults that tests need, and sabotage are made of these. Where the fault lies inside the
-computation, ``edited`` puts the formula with another text in its place, and ``replaced_by`` a computation of its own.
+computation, ``edited`` puts the formula with another text in its place, and ``replace_by`` a computation of its own.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def instead(broken: Operation) -> Fault:
     return lambda op: functools.partial(broken, op)
 
 
-def altered(change: Callable[[Any], Any]) -> Fault:
+def change_any_result(change: Callable[[Any], Any]) -> Fault:
     """Return the fault that changes the whole result, whatever it is."""
     return instead(lambda op, *args, **options: change(op(*args, **options)))
 
@@ -120,7 +120,7 @@ def by_name(change: Callable[..., dict[str, Any]]) -> Fault:
 
 @dataclass(frozen=True)
 class Replaced:
-    """See ``replaced_by``."""
+    """See ``replace_by``."""
 
     kernel: RawOp
 
@@ -131,14 +131,14 @@ class Replaced:
         return operation
 
 
-def replaced_by(kernel: RawOp) -> Fault:
+def replace_by(kernel: RawOp) -> Fault:
     """Replace the computation, behind the contract's argument checks, as ``with_validation`` takes it."""
     return Replaced(kernel)
 
 
 def edited(operation: str, *edits: Edit, **settings: Any) -> Fault:
     """Return the fault that computes the operation by its formula with these edits; settings: see ``kernel``."""
-    return replaced_by(kernel(operation, *edits, **settings))
+    return replace_by(kernel(operation, *edits, **settings))
 
 
 def faulty(name: str, fault: Fault) -> Operation:

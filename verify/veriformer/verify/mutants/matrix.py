@@ -20,7 +20,7 @@ from veriformer.verify.contract import dtypes
 from veriformer.verify.engine.profiles import PROFILES, Profile
 from veriformer.verify.judging.check import Check
 from veriformer.verify.mutants import MUTANTS, SABOTAGES, VARIANTS, Mutant, Sabotage, Variant
-from veriformer.verify.mutants.cell import Cell, judged
+from veriformer.verify.mutants.cell import Cell, run_cell
 from veriformer.verify.mutants.generic import GenericMutant, generic_mutants, survivors
 from veriformer.verify.mutants.generic.mutation_run import until_killed
 from veriformer.verify.mutants.records import known_bugs
@@ -47,15 +47,15 @@ def cells(member: Member, profile: Profile = MATRIX_PROFILE, seed: str = "slug")
         return until_killed(member, profile, seed)
     if isinstance(member, Variant):
         turn = VARIANTS.index(member) + crc32(seed.encode())
-        rows = [(c, c.dtypes[(turn + i) % len(c.dtypes)]) for i, c in enumerate(_concerning(member))]
+        rows = [(c, c.dtypes[(turn + i) % len(c.dtypes)]) for i, c in enumerate(_checks_of(member))]
         return _run(member, rows, profile, seed)
     if isinstance(member, Sabotage):
         claimed = [check for check in checks() if must_fail(member, check)]
         return _run(member, [(check, _preferred(check, dtypes.NAMES)[0]) for check in claimed], profile, seed)
-    wanted = {check.requirement.slug: _preferred(check, member.dtypes) for check in _concerning(member)}
+    wanted = {check.requirement.slug: _preferred(check, member.dtypes) for check in _checks_of(member)}
     found: list[Cell] = []
     for round_ in range(len(member.dtypes)):
-        turns = [(c, wanted[c.requirement.slug][round_ : round_ + 1]) for c in _concerning(member)]
+        turns = [(c, wanted[c.requirement.slug][round_ : round_ + 1]) for c in _checks_of(member)]
         found += _run(member, [(check, names[0]) for check, names in turns if names], profile, seed)
         if any(cell.killed for cell in found):
             break
@@ -67,7 +67,7 @@ def family(member: Member) -> str:
     return "generic" if isinstance(member, GenericMutant) else type(member).__name__.lower()
 
 
-def _concerning(member: Mutant | Variant) -> list[Check]:
+def _checks_of(member: Mutant | Variant) -> list[Check]:
     return [check for check in checks() if check.operation in member.operations]
 
 
@@ -78,7 +78,7 @@ def _preferred(check: Check, wanted: Sequence[str]) -> list[str]:
 def _run(member: Member, rows: Iterable[tuple[Check, str]], profile: Profile, seed: str) -> list[Cell]:
     name = f"{family(member)}:{member.identifier}"
     target = load(name)
-    return [judged(name, target, check, dtype, profile, seed) for check, dtype in rows]
+    return [run_cell(name, target, check, dtype, profile, seed) for check, dtype in rows]
 
 
 @dataclass(frozen=True)

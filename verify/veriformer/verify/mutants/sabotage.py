@@ -95,7 +95,7 @@ class _Replaced(torch.autograd.Function):
         return None, None, *[ctx.fill(x) if x.is_floating_point() else None for x in ctx.saved_tensors]
 
 
-def _filled(fill: Fill) -> Fault:
+def _fill_with(fill: Fill) -> Fault:
     def replaced(operation: Operation, *arguments: Any, **options: Any) -> Any:
         with torch.no_grad():
             right = operation(*(x.right if isinstance(x, _Forgetful) else x for x in arguments), **options)
@@ -104,15 +104,15 @@ def _filled(fill: Fill) -> Fault:
         sources = [x for x in (*given, *held) if isinstance(x, Tensor)]
         if isinstance(right, Tensor):
             return _Replaced.apply(fill, right, *sources)  # type: ignore[no-untyped-call]
-        return _spoiled(right, fill)
+        return _fill_result(right, fill)
 
     return instead(replaced)
 
 
-def _spoiled(right: Any, fill: Fill) -> Any:
+def _fill_result(right: Any, fill: Fill) -> Any:
     """Fill results that are no tensors: lists of them, floats, texts, optimizers and caches."""
     if isinstance(right, list | tuple):
-        return type(right)(_spoiled(x, fill) for x in right)
+        return type(right)(_fill_result(x, fill) for x in right)
     if isinstance(right, float):
         return fill(torch.tensor(right, dtype=torch.float64)).item()
     if isinstance(right, bytes | str):
@@ -156,7 +156,7 @@ class _Untrained:
 
 
 def _everywhere(fill: Fill) -> Callable[[], object]:
-    filled = {name: _filled(fill)(getattr(_RIGHT, name)) for name in _OPERATIONS}
+    filled = {name: _fill_with(fill)(getattr(_RIGHT, name)) for name in _OPERATIONS}
     models = _models(lambda right, h: _Replaced.apply(fill, right, h))  # type: ignore[no-untyped-call]
     return lambda: SimpleNamespace(**filled, **models)
 

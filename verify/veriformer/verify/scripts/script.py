@@ -114,7 +114,7 @@ def _call(call: Recorded, names: dict[int, str]) -> list[str]:
     return lines
 
 
-def naming(names: tuple[str, ...]) -> str:
+def names_pattern(names: tuple[str, ...]) -> str:
     """Return a regular expression that finds any of the names as a word."""
     return rf"\b({'|'.join(names)})\b" if names else ""
 
@@ -130,7 +130,7 @@ def _refused(made: str, names: tuple[str, ...]) -> list[str]:
         "try:",
         f"    {made}",
         "except (ValueError, TypeError) as error:",
-        f"    named = re.search({naming(names)!r}, str(error))",
+        f"    named = re.search({names_pattern(names)!r}, str(error))",
         f"    raise SystemExit(0 if named else f'the refusal does not name {' or '.join(names)}: {{error}}')",
         'raise SystemExit("bad input was accepted")',
     ]

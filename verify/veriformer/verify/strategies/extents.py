@@ -62,7 +62,7 @@ def _size(least: int, most: int, u: float, how: int, off: int) -> int:
     return min(max(near if u else least, least), most)
 
 
-def drawn_together(
+def draw_sizes(
     draw: Callable[[st.SearchStrategy[int]], int], ranges: Ranges, work: Work, budget: float, ties: Ties = ()
 ) -> dict[str, int]:
     """Draw a size for each axis, with their work within the budget, unless the smallest sizes already exceed it."""

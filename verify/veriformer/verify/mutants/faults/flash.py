@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from veriformer.verify.mutants.combinators import Fault, replaced_by
+from veriformer.verify.mutants.combinators import Fault, replace_by
 from veriformer.verify.mutants.staged_reference.flash import Block, Flash, Problem, Rows, Scored, State, finite
 
 _LOG2E = math.log2(math.e)
@@ -79,12 +79,12 @@ class _UnsavedLse(Flash):
 
 
 FAULTS: dict[str, dict[str, Fault]] = {
-    "MASK-02": {"attention": replaced_by(_UnguardedRows())},
-    "MASK-12": {"attention": replaced_by(_FirstBlockHidden())},
-    "FA-02": {"attention": replaced_by(_TileMaximum())},
-    "FA-03": {"attention": replaced_by(_MixedBases())},
-    "FA-04": {"attention": replaced_by(_DroppedTwice())},
-    "FA-05": {"attention": replaced_by(_NoDelta())},
-    "FA-06": {"attention": replaced_by(_RescaledOnceMore())},
-    "FA-11": {"attention": replaced_by(_UnsavedLse())},
+    "MASK-02": {"attention": replace_by(_UnguardedRows())},
+    "MASK-12": {"attention": replace_by(_FirstBlockHidden())},
+    "FA-02": {"attention": replace_by(_TileMaximum())},
+    "FA-03": {"attention": replace_by(_MixedBases())},
+    "FA-04": {"attention": replace_by(_DroppedTwice())},
+    "FA-05": {"attention": replace_by(_NoDelta())},
+    "FA-06": {"attention": replace_by(_RescaledOnceMore())},
+    "FA-11": {"attention": replace_by(_UnsavedLse())},
 }

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from veriformer.verify.mutants.combinators import Fault, replaced_by
+from veriformer.verify.mutants.combinators import Fault, replace_by
 from veriformer.verify.mutants.correct_variants.models import both, decoder, encoder
 from veriformer.verify.mutants.staged_reference.model import Attention, Block, Decoder, EncoderDecoder, Scene, Shape
 
@@ -115,23 +115,23 @@ class _WindowOneMore(Decoder):
 
 
 FAULTS: dict[str, dict[str, Fault]] = {
-    "POS-01": {"causal_lm": replaced_by(decoder(_SharedPositions))},
+    "POS-01": {"causal_lm": replace_by(decoder(_SharedPositions))},
     "MASK-08": {
-        "causal_lm": replaced_by(decoder(_UnmaskedDecoding, position="rope")),
-        "seq2seq_lm": replaced_by(both(_UnmaskedCross)),
+        "causal_lm": replace_by(decoder(_UnmaskedDecoding, position="rope")),
+        "seq2seq_lm": replace_by(both(_UnmaskedCross)),
     },
     "MASK-13": {
-        "causal_lm": replaced_by(decoder(_CrossesDocuments)),
-        "masked_lm": replaced_by(encoder(_CrossesDocuments)),
+        "causal_lm": replace_by(decoder(_CrossesDocuments)),
+        "masked_lm": replace_by(encoder(_CrossesDocuments)),
     },
-    "MASK-14": {"causal_lm": replaced_by(decoder(_PositionsGoOn)), "masked_lm": replaced_by(encoder(_PositionsGoOn))},
-    "ROPE-05": {"causal_lm": replaced_by(decoder(_Ahead, position="rope"))},
-    "T5-01": {"seq2seq_lm": replaced_by(both(_SharedBias, position="relative"))},
-    "T5-02": {"causal_lm": replaced_by(decoder(_BiasOfQueries, position="relative"))},
-    "ALIBI-03": {"causal_lm": replaced_by(decoder(_ZeroBiasWhenDecoding, position="alibi"))},
-    "KV-01": {"causal_lm": replaced_by(decoder(_WindowOneMore, window=3, position="rope"))},
-    "EMB-01": {"causal_lm": replaced_by(decoder(_PartsOnLoading))},
-    "EMB-02": {"causal_lm": replaced_by(decoder(_HalfTheGradient))},
-    "CE-02": {"causal_lm": replaced_by(decoder(_DividesByAll))},
-    "DO-05": {"causal_lm": replaced_by(decoder(_FreshDropout))},
+    "MASK-14": {"causal_lm": replace_by(decoder(_PositionsGoOn)), "masked_lm": replace_by(encoder(_PositionsGoOn))},
+    "ROPE-05": {"causal_lm": replace_by(decoder(_Ahead, position="rope"))},
+    "T5-01": {"seq2seq_lm": replace_by(both(_SharedBias, position="relative"))},
+    "T5-02": {"causal_lm": replace_by(decoder(_BiasOfQueries, position="relative"))},
+    "ALIBI-03": {"causal_lm": replace_by(decoder(_ZeroBiasWhenDecoding, position="alibi"))},
+    "KV-01": {"causal_lm": replace_by(decoder(_WindowOneMore, window=3, position="rope"))},
+    "EMB-01": {"causal_lm": replace_by(decoder(_PartsOnLoading))},
+    "EMB-02": {"causal_lm": replace_by(decoder(_HalfTheGradient))},
+    "CE-02": {"causal_lm": replace_by(decoder(_DividesByAll))},
+    "DO-05": {"causal_lm": replace_by(decoder(_FreshDropout))},
 }

@@ -16,7 +16,7 @@ from veriformer.verify.mutants.combinators import (
     edited,
     given,
     instead,
-    replaced_by,
+    replace_by,
     with_gradient,
     without,
 )
@@ -97,7 +97,7 @@ FAULTS: dict[str, dict[str, Fault]] = {
     },
     "ACT-01": {"gelu": without("approximate"), "feed_forward": edited("feed_forward", _TANH)},
     "ACT-02": {"swiglu": given(lambda x, w_gate, w_up, w_down: ((x, w_up, w_gate, w_down), {}))},
-    "ACT-03": {"silu": replaced_by(lambda x: _OverflowingSlope.apply(x))},  # type: ignore[no-untyped-call]
+    "ACT-03": {"silu": replace_by(lambda x: _OverflowingSlope.apply(x))},  # type: ignore[no-untyped-call]
     "MOE-01": {
         "mixture_of_experts": edited(
             "mixture_of_experts",
@@ -109,7 +109,7 @@ FAULTS: dict[str, dict[str, Fault]] = {
     "RES-01": {"residual": edited("residual", ("fx if scale == 1 else fx * scale", "xp.narrow(fx * scale)"))},
     "EMB-02": {"lm_head": given(lambda h, weight: ((h, weight.detach()), {}))},
     "EMB-04": {"lm_head": edited("lm_head", ("xp.matmul(h,", "xp.matmul(h * h.shape[-1] ** -0.5,"))},
-    "EMB-05": {"token_embedding": replaced_by(lambda ids, weight: _NarrowSums.apply(ids.long(), weight))},  # type: ignore[no-untyped-call]
+    "EMB-05": {"token_embedding": replace_by(lambda ids, weight: _NarrowSums.apply(ids.long(), weight))},  # type: ignore[no-untyped-call]
     "INIT-02": {"xavier_normal": instead(_packed)},
     "INIT-03": {"xavier_normal": instead(_by_head)},
 }

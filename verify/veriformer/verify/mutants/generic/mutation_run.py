@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from veriformer.verify.catalogue.selection import checks
 from veriformer.verify.engine.profiles import Profile
 from veriformer.verify.judging.check import Check
-from veriformer.verify.mutants.cell import Cell, judged
+from veriformer.verify.mutants.cell import Cell, run_cell
 from veriformer.verify.mutants.generic.records import GenericMutant
 from veriformer.verify.targets.error import TargetError
 from veriformer.verify.targets.loading import load
@@ -22,7 +22,7 @@ def until_killed(mutant: GenericMutant, profile: Profile, seed: str) -> list[Cel
     target = _loaded(name)
     found: list[Cell] = []
     for check, dtype in _turns(mutant):
-        found.append(judged(name, target, check, dtype, profile, seed))
+        found.append(run_cell(name, target, check, dtype, profile, seed))
         if found[-1].killed:
             break
     return found

@@ -29,7 +29,7 @@ from typing import Any
 from veriformer import impl
 from veriformer.impl import BACKENDS
 from veriformer.verify.contract.signatures import POSITIONAL
-from veriformer.verify.mutants.generic.sites import Site, edited, sites
+from veriformer.verify.mutants.generic.sites import Site, apply_edit, sites
 
 PER_FUNCTION = 3
 """Edits per function that are run: enough for every operator to come up many times."""
@@ -73,7 +73,7 @@ class GenericMutant:
 
     def build(self) -> object:
         """Return the operations of the package with the edit made. Raises whatever importing it raises."""
-        tree = edited(copy.deepcopy(tree_of(self.site.module)), self.site)
+        tree = apply_edit(copy.deepcopy(tree_of(self.site.module)), self.site)
         return implementation(_rebuilt(self.site.module, tree), self.entries)
 
 
@@ -151,7 +151,7 @@ def _mentioned(module: str) -> Mapping[str, frozenset[_Name]]:
     for statement in tree_of(module).body:
         made |= dict.fromkeys(_makes(statement), statement)
     return {
-        name: frozenset(found for node in ast.walk(statement) for found in _meant(module, made, node))
+        name: frozenset(found for node in ast.walk(statement) for found in _names_in(module, made, node))
         for name, statement in made.items()
     }
 
@@ -165,7 +165,7 @@ def _makes(statement: ast.stmt) -> Iterator[str]:
         yield from (target.id for target in targets if isinstance(target, ast.Name))
 
 
-def _meant(module: str, made: Mapping[str, ast.stmt], node: ast.AST) -> Iterator[_Name]:
+def _names_in(module: str, made: Mapping[str, ast.stmt], node: ast.AST) -> Iterator[_Name]:
     """Yield ``name`` of this module or imported into it, or ``module.name``."""
     imported = _imported(module)
     if isinstance(node, ast.Name):

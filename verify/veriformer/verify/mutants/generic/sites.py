@@ -83,7 +83,7 @@ def sites(module: str, tree: ast.Module) -> Iterator[Site]:
                 yield site
 
 
-def edited(tree: ast.Module, site: Site) -> ast.Module:
+def apply_edit(tree: ast.Module, site: Site) -> ast.Module:
     """Return the tree with the edit made, in place."""
     *outer, last = site.path
     parent = _at(tree, outer)

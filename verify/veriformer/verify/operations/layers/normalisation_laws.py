@@ -55,7 +55,7 @@ def _scale(operation: OpInfo, trial: Trial) -> None:
     same(trial, operation, a, b, "rows and eps scaled by a number and its square")
 
 
-def mirrored(y: torch.Tensor) -> torch.Tensor:
+def mirror(y: torch.Tensor) -> torch.Tensor:
     """Return −y."""
     return -y
 
@@ -66,7 +66,7 @@ def _odd(operation: OpInfo, trial: Trial) -> None:
     a, b = (trial.call({"x": one, "eps": eps}) for one in (x, -x))
     agrees(trial, operation, {"x": x, "eps": eps}, a, [reference])
     there = Reference(-reference.exact, reference.bound)
-    equal(trial, trial.observe(mirrored, a.result), b.result, there, there, "rows of the opposite sign")
+    equal(trial, trial.observe(mirror, a.result), b.result, there, there, "rows of the opposite sign")
 
 
 def affine(y: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:

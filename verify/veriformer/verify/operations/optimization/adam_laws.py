@@ -24,7 +24,7 @@ from veriformer.verify.operations.optimization.optimizer_laws import (
     ends_at,
     laws_of_optimizers,
     long_run,
-    picked,
+    select_steps,
 )
 from veriformer.verify.operations.optimization.optimizers import moderate
 from veriformer.verify.strategies import choice, extent, sizes, values
@@ -92,7 +92,7 @@ def _equal_gradients(operation: OpInfo, trial: Trial) -> None:
     observed = operation.parts(trial.call(a), a)[0]
     xp = over_float64(trial.dtype_name)
     end = -xp.sum(_equal_steps(xp, float(g), steps, operation.lift(trial, a, xp)) * a["lr"])
-    trial.assert_within_bound(picked(observed, -1), Reference(*xp.judgeable(end)), "the end of many equal steps")
+    trial.assert_within_bound(select_steps(observed, -1), Reference(*xp.judgeable(end)), "the end of many equal steps")
 
 
 def _equal_steps(xp: RunningError, g: float, T: int, lifted: Mapping[str, Any]) -> Any:

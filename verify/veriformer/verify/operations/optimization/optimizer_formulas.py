@@ -26,7 +26,7 @@ def towards(xp: Any, mean: Any, value: Any, beta: float) -> Any:
     return mean + (value - mean) * (1 - xp.asarray(beta))
 
 
-def accumulated(xp: Any, velocity: Any, gradient: Any, beta: float) -> Any:
+def accumulate(xp: Any, velocity: Any, gradient: Any, beta: float) -> Any:
     """Compute β v + g, the average times 1 / (1 − β): the velocity of PyTorch's SGD."""
     return velocity * xp.asarray(beta) + gradient
 
@@ -65,7 +65,7 @@ def sgd_momentum(xp: Any, a: Mapping[str, Any]) -> list[Any]:
     By claim, the velocity starts at the first gradient, or takes the whole of each gradient in place of 1 − β of it.
     """
     if a.get("gradient_weight") == "1":
-        return _momentum(xp, a, accumulated)
+        return _momentum(xp, a, accumulate)
     if a.get("first_velocity") == "gradient":
         return _momentum(xp, a, average)
 

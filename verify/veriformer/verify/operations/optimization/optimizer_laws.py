@@ -39,7 +39,7 @@ def ends_at(operation: OpInfo, trial: Trial, arguments: Arguments, law: Law) -> 
         exact, bound = xp.judgeable(law(xp, lifted, i))
         last = of_steps(run, -1)
         trial.assert_within_bound(
-            picked(observed, -1), Reference(exact, bound + last.bound), f"the end of parameter {i}"
+            select_steps(observed, -1), Reference(exact, bound + last.bound), f"the end of parameter {i}"
         )
 
 
@@ -57,7 +57,7 @@ def options_of(arguments: Arguments) -> dict[str, Any]:
     return {key: value for key, value in arguments.items() if key not in _BETWEEN}
 
 
-def picked(observed: Observation, places: Any) -> Observation:
+def select_steps(observed: Observation, places: Any) -> Observation:
     """Select some of the steps of a run."""
     return Observation(observed.value[places], f"{observed.expression}[{places!r}]", observed.sources)
 
@@ -118,7 +118,7 @@ def _gaps(operation: OpInfo, trial: Trial) -> None:
     _stays(trial, observed, whole["params"][0], taken)
     of_run, of_dense = operation.exact(trial, gapped)[0], operation.exact(trial, dense)[0]
     alone = operation.parts(trial.call(dense), dense)[0]
-    equal(trial, picked(observed, taken), alone, of_steps(of_run, taken), of_dense, "the steps around the gaps")
+    equal(trial, select_steps(observed, taken), alone, of_steps(of_run, taken), of_dense, "the steps around the gaps")
 
 
 def _stays(trial: Trial, observed: Observation, start: torch.Tensor, taken: list[int]) -> None:

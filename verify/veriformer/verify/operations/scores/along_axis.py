@@ -175,6 +175,6 @@ def draw_huge(trial: Trial) -> tuple[torch.Tensor, torch.Tensor, np.ndarray[Any,
     return trial.tensor(z), torch.as_tensor(np.where(peak, 0.0, -4096.0)), highest[:, 0] * top
 
 
-def granting_one_bit(trial: Trial, reference: Reference) -> Reference:
+def grant_one_bit(trial: Trial, reference: Reference) -> Reference:
     """Return the reference with one more subnormal in its bound: an exact 0 stands for a number below every format."""
     return Reference(reference.exact, reference.bound + trial.format.smallest_subnormal, scale=1.0, constant=True)

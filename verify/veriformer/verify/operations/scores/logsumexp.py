@@ -22,7 +22,7 @@ from veriformer.verify.operations.scores.along_axis import (
     draw_huge,
     draw_scores,
     draw_shifted,
-    granting_one_bit,
+    grant_one_bit,
     long_scores,
     one_slice,
     ordinary_scores,
@@ -84,7 +84,7 @@ def _logsumexp_range(trial: Trial) -> None:
         outcome.result, Reference(*xp.judgeable(exact), constant=True), "log-sum-exp of huge scores"
     )
     gradient = LOGSUMEXP.exact_gradients(trial, {"z": plain}, cotangent, use_exact_oracle=False)["z"]
-    trial.assert_within_bound(outcome.gradient("z"), granting_one_bit(trial, gradient), "gradient at huge scores")
+    trial.assert_within_bound(outcome.gradient("z"), grant_one_bit(trial, gradient), "gradient at huge scores")
 
 
 def _between(trial: Trial) -> None:

@@ -26,7 +26,7 @@ from veriformer.verify.operations.scores.along_axis import (
     draw_scores,
     draw_shifted,
     few_rows,
-    granting_one_bit,
+    grant_one_bit,
     long_scores,
     one_slice,
     ordinary_scores,
@@ -133,9 +133,9 @@ def _softmax_range(trial: Trial) -> None:
     cotangent = draw_cotangent(trial, tuple(z.shape))
     outcome = trial.call({"z": z}, wrt=("z",), cotangent=cotangent)
     reference = SOFTMAX.exact(trial, {"z": plain}, use_exact_oracle=False)[0]
-    trial.assert_within_bound(outcome.result, granting_one_bit(trial, reference), "softmax of huge scores")
+    trial.assert_within_bound(outcome.result, grant_one_bit(trial, reference), "softmax of huge scores")
     gradient = SOFTMAX.exact_gradients(trial, {"z": plain}, cotangent, use_exact_oracle=False)["z"]
-    trial.assert_within_bound(outcome.gradient("z"), granting_one_bit(trial, gradient), "gradient at huge scores")
+    trial.assert_within_bound(outcome.gradient("z"), grant_one_bit(trial, gradient), "gradient at huge scores")
 
 
 CHECKS = (

@@ -32,7 +32,7 @@ def _judge(trial: Trial, arguments: Arguments) -> None:
     judge_with_gradients(trial, ATTENTION, arguments)
 
 
-def _drawn(trial: Trial, times: float = 4.0, **ranges: tuple[int, int]) -> Shape:
+def _draw_sizes(trial: Trial, times: float = 4.0, **ranges: tuple[int, int]) -> Shape:
     """Draw sizes together, large ones among them, within these ranges."""
     trial.only_large(times)
     return draw_shape(trial, ranges)
@@ -40,7 +40,7 @@ def _drawn(trial: Trial, times: float = 4.0, **ranges: tuple[int, int]) -> Shape
 
 def _long(trial: Trial) -> None:
     """Check lengths, widths, heads and batch together; a quarter of the calls is plain, a quarter only causal."""
-    shape = _drawn(trial, 16.0, d_k=(16, 256), n_k=(16, 1200))
+    shape = _draw_sizes(trial, 16.0, d_k=(16, 256), n_k=(16, 1200))
     tensors = draw_tensors(trial, shape, ("gaussian", "peaked", "offset", "duplicates"))
     peaked = trial.draw(choice(1.0, 4.0))
     which = trial.draw(choice("plain", "causal", "any", "any"))
@@ -55,20 +55,20 @@ def _partial_tiles(trial: Trial) -> None:
     first.
     """
     lengths = {"n_q": (65, 600), "n_k": (65, 600)}
-    shape = _drawn(trial, 8.0, **lengths, batch=(1, 1), groups=(1, 1), repeats=(1, 2), d_k=(2, 16), d_v=(1, 16))
+    shape = _draw_sizes(trial, 8.0, **lengths, batch=(1, 1), groups=(1, 1), repeats=(1, 2), d_k=(2, 16), d_v=(1, 16))
     _judge(trial, draw_tensors(trial, shape, ("gaussian", "peaked", "offset")))
 
 
 def _long_windows(trial: Trial) -> None:
     """Check narrow windows and padding on the left: whole tiles of hidden keys precede the first visible one."""
-    b, h, groups, n, _, d_k, d_v = _drawn(
+    b, h, groups, n, _, d_k, d_v = _draw_sizes(
         trial, 8.0, n_q=(65, 300), n_k=(2, 2), batch=(2, 2), groups=(1, 2), repeats=(1, 2), d_k=(2, 32), d_v=(1, 32)
     )
     n_k = n + trial.draw(choice(0, 0, 1)) * trial.draw(extent(1, 100))
     shape = (b, h, groups, trial.fitted("n", n), trial.fitted("n", n_k), d_k, d_v)
     tensors = draw_tensors(trial, shape, ("gaussian", "one-signed", "offset"))
     if trial.dtype is not torch.float16:  # which leaves such scores in doubt
-        tensors["q"], tensors["k"] = _lowered(trial, tensors["q"], tensors["k"])
+        tensors["q"], tensors["k"] = _lower_scores(trial, tensors["q"], tensors["k"])
     if trial.draw(choice(True, True, False)):
         options: dict[str, Any] = {"is_causal": True, "window": trial.draw(extent(1, 100))}
     else:
@@ -84,7 +84,7 @@ _OF_KEYS = ((True, True), (False, True), (True, False, True), (True, False, Fals
 
 def _key_tiles(trial: Trial) -> None:
     """Check a few queries over several tiles of keys, with a mask and a bias per key, or one outstanding key."""
-    shape = _drawn(trial, 1.0, n_q=(1, 4), n_k=(33, 1200), batch=(1, 2), groups=(1, 2), repeats=(2, 2))
+    shape = _draw_sizes(trial, 1.0, n_q=(1, 4), n_k=(33, 1200), batch=(1, 2), groups=(1, 2), repeats=(2, 2))
     n_k = shape[4]
     tensors = draw_tensors(trial, shape, ("gaussian", "one-signed", "duplicates"))
     if trial.draw(choice(False, True)):
@@ -150,9 +150,9 @@ def _far_positions(trial: Trial) -> None:
 
 def _decoding(trial: Trial) -> None:
     """Judge one or two queries over many keys: visible ones may be in few of the splits of the keys."""
-    b, h, groups, n_q, n_k, d_k, d_v = _drawn(trial, 1.0, n_q=(1, 2), n_k=(33, 2400))
+    b, h, groups, n_q, n_k, d_k, d_v = _draw_sizes(trial, 1.0, n_q=(1, 2), n_k=(33, 2400))
     tensors = draw_tensors(trial, (b, h, groups, n_q, n_k, d_k, d_v), ("gaussian", "one-signed", "peaked"))
-    tensors["q"], tensors["k"] = _lowered(trial, tensors["q"], tensors["k"])
+    tensors["q"], tensors["k"] = _lower_scores(trial, tensors["q"], tensors["k"])
     seen = trial.draw(choice("all", "few", "first", "window", "all", "all"))
     options: dict[str, Any] = {}
     if seen == "window":
@@ -164,7 +164,7 @@ def _decoding(trial: Trial) -> None:
     _judge(trial, {**tensors, **options})
 
 
-def _lowered(trial: Trial, q: torch.Tensor, k: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def _lower_scores(trial: Trial, q: torch.Tensor, k: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Add a feature that lowers all scores by 0 or by 50 to 400: far below the 0 of an unwritten score."""
     lower = trial.draw(choice(0.0, 1.0, 1.0)) * trial.draw(extent(50, 400))
     q, k = (torch.nn.functional.pad(x, (0, 1), value=1.0) for x in (q, k))
