@@ -95,7 +95,10 @@ def _softmax(kernel: RawOp) -> RawOp:
         dim = checks.dimension("dim", dim, checks.tensor("z", z))
         if z.shape[dim] == 0:
             checks.raise_for(
-                "z", f"at least one entry along dim={dim}", f"shape {tuple(z.shape)}", "nothing has no softmax"
+                "z",
+                f"at least one entry along dim={dim}",
+                f"shape {tuple(z.shape)}",
+                "softmax over an empty axis is undefined",
             )
         return kernel(z, dim)
 

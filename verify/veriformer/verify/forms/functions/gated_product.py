@@ -49,7 +49,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
 
     def call(x: Tensor, w_gate: Tensor, w_up: Tensor, w_down: Tensor) -> Tensor:
         if w_gate.shape != w_up.shape or x.shape[-1] != w_up.shape[0] or w_up.shape[1] != w_down.shape[0]:
-            raise NotOffered("w_gate, w_up, w_down: sizes that do not fit")
+            raise NotOffered("x, w_gate, w_up, w_down: expected [..., d], [d, f], [d, f], [f, d_out]")
         pair = [x @ w_gate, x @ w_up]
         given = pair if readings["gate"] == GATES[0] else pair[::-1]
         found = candidate.thing(*given) if both else candidate.thing(torch.cat(given, -1))

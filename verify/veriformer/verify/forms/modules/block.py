@@ -129,7 +129,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
         if options.get("norm", "pre") != readings["norm"]:
             raise NotOffered(f"norm: the module is {readings['norm']}-norm")
         if x.ndim != 3 or params["w_q"].shape[1] % num_heads:
-            raise NotOffered("x, num_heads: sizes that do not fit")
+            raise NotOffered("x, w_q, num_heads: expected [B, n, d], [d, H d_k] and H")
         if (groups != num_heads and not grouped) or (num_heads != 1 and not headed):
             raise NotOffered("num_kv_heads, num_heads: the module has no such number")
         d, f = x.shape[-1], params["w1"].shape[1]

@@ -105,7 +105,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
     ) -> Tensor:
         (d, experts), o = router.shape, w2.shape[2]
         if x.shape[-1] != d or w1.shape[1] != d:
-            raise NotOffered("x, router, w1: sizes that do not fit")
+            raise NotOffered("x, router, w1: expected [..., d], [d, E], [E, d, h]")
         if sample.gated != (b1 is None):
             raise NotOffered(f"b1: its experts are {'gated' if sample.gated else 'not gated'}")
         f, width = w2.shape[1], max(d, o)  # the module gives as many numbers as it takes: the others are zeros

@@ -43,7 +43,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
 
     def call(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
         if (x.shape[-1], w1.shape[1], *b1.shape, *b2.shape) != (w1.shape[0], w2.shape[0], w1.shape[1], w2.shape[1]):
-            raise NotOffered("w1, b1, w2, b2: sizes that do not fit")
+            raise NotOffered("x, w1, b1, w2, b2: expected [..., d], [d, f], [f], [f, d_out], [d_out]")
         if not biased:
             x, w1, w2 = widen_with_biases(x, w1, b1, w2, b2)
         own = (b1, b2) if biased else (None, None)

@@ -70,7 +70,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
 
     def call(h: Tensor, weight: Tensor) -> Tensor:
         if weight.ndim != 2 or h.shape[-1:] != weight.shape[1:]:
-            raise NotOffered("h, weight: sizes that do not fit")
+            raise NotOffered("h, weight: expected [..., d], [V, d]")
         vocabulary, width = weight.shape
         tied = _weights(candidate, width, vocabulary)
         module = Holder.of(candidate).module(_sizes(width, vocabulary), weight.dtype, **tied)

@@ -46,7 +46,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Tensor]:
 
     def call(x: Tensor, w_gate: Tensor, w_up: Tensor, w_down: Tensor) -> Tensor:
         if w_gate.shape != w_up.shape or x.shape[-1] != w_up.shape[0] or w_up.shape[1] != w_down.shape[0]:
-            raise NotOffered("w_gate, w_up, w_down: sizes that do not fit")
+            raise NotOffered("x, w_gate, w_up, w_down: expected [..., d], [d, f], [d, f], [f, d_out]")
         both = (w_gate, w_up) if readings["gate"] == GATES[0] else (w_up, w_gate)
 
         def tensors(parts: list[Linear]) -> dict[str, Tensor]:
