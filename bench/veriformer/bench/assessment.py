@@ -131,8 +131,10 @@ class Assessment:
         return replace(record, verdict=Verdict.REFUTED, witness=witness, reason=reason)
 
     def _in_passing(self, measured: Polynomial | None) -> str | None:
-        """Products beside those of the formula, no more than a few for each number that it reads or writes anyway, as
-        where a sum of squares is an inner product; None where there are others, or fewer than the formula has."""
+        """Return a note on extra products, at most a few for each number that the formula reads or writes anyway.
+
+        A sum of squares that is an inner product has such. None where there are others, or fewer than the formula has.
+        """
         moved = self.family.costs.moved
         if measured is None or moved is None:
             return None
@@ -201,7 +203,7 @@ class Assessment:
         return f"{float(value / claim):.3g} times the {what} bytes{by}"
 
     def _materialised(self, quantity: str, measured: Polynomial) -> str | None:
-        """Of attention: what is held that blocks would not hold, though the formula as printed does."""
+        """Return a note on memory of attention that blocks would not hold, though the printed formula does."""
         known = self.family.costs
         if known.total_in_blocks is None or known.moved is None or quantity != EXTRA:
             return None

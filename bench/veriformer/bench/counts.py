@@ -31,7 +31,7 @@ _Letters = Mapping[str, "int | str"]
 
 
 def count(target: Target) -> Iterator[Count]:
-    """Counts of an attention that claims how it is computed: FLOPs at all lengths and causal, and peak memory."""
+    """Yield counts of an attention that claims how it is computed: FLOPs at all lengths and causal, and peak memory."""
     for series in _series(target) if target.attention and target.costs else ():
         yield series.count()
 
@@ -50,9 +50,9 @@ def _block(target: Target) -> int:
 
 
 def block_size(attention: Attention) -> int:
-    """T, read off one count: of n × n pairs under a causal mask, blocks of T × T leave n (n + T) / 2.
+    """Return T, inferred from one count: of n × n pairs under a causal mask, blocks of T × T leave n (n + T) / 2.
 
-    Whether it is so at every length, a grid must show. Raises NotCountable where no block size explains the count.
+    A grid must show that it holds at every length. Raises NotCountable where no block size explains the count.
     """
     n = 1024
     shape = Shape(B=1, H=1, G=1, n_q=n, n_k=n, d_k=1, d_v=1, options={"is_causal": True})
@@ -224,7 +224,7 @@ RECTANGULAR = Case(
 
 
 def causal(block: int) -> Case:
-    """Causal attention over itself, n_q = n_k = n, a multiple of the block size T."""
+    """Return the case of causal self-attention, n_q = n_k = n, a multiple of the block size T."""
     length = Axis("n", (block, 2 * block, 3 * block), 5 * block)
     return Case(
         "causal",

@@ -186,7 +186,7 @@ class Benchmarks:
 
 
 def joined(found: Sequence[Benchmarks]) -> Benchmarks | None:
-    """Several runs as one: all that was found, under the first one's suite and environment; None of none."""
+    """Join several runs, under the first one's suite and environment; None for no runs."""
     if not found:
         return None
     lists = ("counts", "peers", "regressions", "scalings", "histories")

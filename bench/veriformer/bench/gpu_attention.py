@@ -64,7 +64,7 @@ def _flex(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, is_causal: bool)
 
 @cache
 def _compiled_flex() -> tuple[Any, Any]:
-    """FlexAttention without a compiler would be the formula; blocks of its mask are made once for each length."""
+    """Compile FlexAttention, which is the formula otherwise; block masks are made once for each length."""
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
     def causal(b: Any, h: Any, i: Any, j: Any) -> Any:
@@ -145,7 +145,7 @@ def measure(lengths: Sequence[int], widths: Sequence[int], dtype: str, rounds: i
 
 
 def _refusal(kernel: AttentionKernel, setting: Setting) -> tuple[str, bool] | None:
-    """Why a kernel is not timed, and whether because it is wrong; None where it may start."""
+    """Return why a kernel is not timed, and whether because it is wrong; None where it may start."""
     try:
         verify(
             kernel.attend,
@@ -240,7 +240,7 @@ def verify(attend: Attend, *, width: int, dtype: torch.dtype, is_causal: bool, d
 
 @cache
 def expected(width: int, dtype: torch.dtype, is_causal: bool) -> list[tuple[_Reals, _Reals]]:
-    """Exact values of output, dq, dk and dv, each with the bound on a right kernel's error."""
+    """Return exact values of output, dq, dk and dv, each with the bound on a right kernel's error."""
     xp = RunningError(FORMATS["fp32"])
     arguments = _arguments(width, dtype)
     raised = [xp.asarray(x) for x in arguments]
@@ -254,7 +254,7 @@ def expected(width: int, dtype: torch.dtype, is_causal: bool) -> list[tuple[_Rea
 
 
 def _arguments(width: int, dtype: torch.dtype) -> tuple[_Reals, ...]:
-    """q, k, v and a cotangent, of numbers that the dtype holds exactly."""
+    """Draw q, k, v and a cotangent, exactly representable in the dtype."""
     generator = torch.Generator().manual_seed(width)
     shape = (1, _HEADS, _LENGTH, width)
     return tuple(torch.randn(shape, generator=generator).to(dtype).double().numpy() for _ in range(4))
@@ -280,7 +280,7 @@ def _roundings(q: _Reals, k: _Reals, v: _Reals, g: _Reals, *, half: Format, is_c
 
 
 def interleaved(runs: Mapping[str, Callable[[], object]], *, rounds: int, warm_up: int = 3) -> dict[str, list[float]]:
-    """Seconds of each run in each round. In a round each runs once, in random order, and finds the L2 cache flushed.
+    """Return seconds of each run in each round: each runs once per round, in random order, with the L2 cache flushed.
 
     The GPU is kept busy until a run has been launched as a whole: its time is the GPU's, not that of Python.
     """

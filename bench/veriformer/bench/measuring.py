@@ -100,7 +100,7 @@ class NoGradient(Exception):
 
 
 def _distinct(results: Any, call: Call) -> list[torch.Tensor]:
-    """Results in memory of their own."""
+    """Return the results in memory of their own."""
     given = {x.untyped_storage()._cdata for x in call.tensors}
     made = [x for x in tree_leaves(results) if isinstance(x, torch.Tensor)]
     return [x for x in made if x.untyped_storage()._cdata not in given]
@@ -127,7 +127,7 @@ def _counts(meter: Meter, results: int, kept: int) -> dict[str, int]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without the warnings of what is counted: they are its own affair."""
+    """Suppress warnings of counted code."""
     import warnings
 
     with warnings.catch_warnings():

@@ -52,8 +52,9 @@ class Phase(Enum):
 
 
 def phase() -> Phase:
-    """Of the operator that runs now. What autograd runs in order to give gradients runs without recording; what is
-    recorded while it runs will be differentiated in turn.
+    """Return the phase of the running operator.
+
+    Autograd's backward runs without recording; operators recorded while it runs will be differentiated in turn.
     """
     if torch._C._current_graph_task_id() < 0:
         return Phase.FORWARD
@@ -86,7 +87,7 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     @contextmanager
     def paused(self) -> Any:
-        """Within, what is made counts as held by the caller."""
+        """Count tensors made within as held by the caller."""
         self._paused = True
         try:
             yield
@@ -215,17 +216,17 @@ def _bytes(x: torch.Tensor) -> int:
 
 
 def _accumulated(c: _Sizes, a: _Sizes, b: _Sizes, *rest: Any, out_shape: Any = None, **options: Any) -> int:
-    """c + a b, for matrices, batches of them, or a matrix and a vector."""
+    """Count FLOPs of c + a b, for matrices, batches of them, or a matrix and a vector."""
     return _product(a, b)
 
 
 def _product(a: _Sizes, b: _Sizes, *rest: Any, out_shape: Any = None, **options: Any) -> int:
-    """a b: every element of a meets every column of b; a vector is one column."""
+    """Count FLOPs of a b: every element of a meets every column of b; a vector is one column."""
     return 2 * prod(a) * (b[-1] if len(b) > 1 else 1)
 
 
 def _linear(x: _Sizes, weight: _Sizes, *rest: Any, out_shape: Any = None, **options: Any) -> int:
-    """x Wᵀ, with a bias and an activation in the same kernel."""
+    """Count FLOPs of x Wᵀ, with a bias and an activation in the same kernel."""
     return 2 * prod(x) * weight[0]
 
 

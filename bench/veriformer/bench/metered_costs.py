@@ -57,7 +57,7 @@ def count_peak_bytes(attention: Attention, shape: Shape, *, backward: bool) -> i
 
 
 def _metered(attention: Attention, shape: Shape, *, backward: bool) -> tuple[Meter, int]:
-    """Meter a call on fake float32 CPU tensors, and the bytes that are held after it.
+    """Meter a call on fake float32 CPU tensors; return the meter, and the bytes held after the call.
 
     It takes the way through PyTorch that real tensors take, kernels left out.
     """

@@ -97,7 +97,7 @@ def _as_asked(axis: Axis, at: Callable[[int], Counts]) -> Axis:
 
 
 def _degrees(line: Axis, values: Sequence[Counts]) -> set[int | None]:
-    """The degrees of all quantities, None for those that no polynomial through the nodes of the line predicts."""
+    """Return the degrees of all quantities, None for those that no polynomial through the line's nodes predicts."""
     names = {name for counts in values for name in counts}
     return {_degree_of(line, [counts.get(name, 0) for counts in values]) for name in names}
 
@@ -112,7 +112,7 @@ def _degree_of(axis: Axis, values: Sequence[int]) -> int | None:
 
 
 def recomputation_allowed(found: Recovered) -> list[int]:
-    """FLOPs that each call may have beside the formula's: those computed again, none where that is too much."""
+    """Return the extra FLOPs allowed for each call: those recomputed, none where that is too much."""
     return [0 if recomputes_too_much(found) else counts.get(RECOMPUTED, 0) for _, counts in found.counted]
 
 

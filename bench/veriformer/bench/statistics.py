@@ -131,7 +131,7 @@ def _interval(ratios: Sequence[float], error: float) -> tuple[float, float, floa
 def _doubt(
     blocks: Sequence[Block], ratios: Sequence[float], sign: int, bounds: tuple[float, float], floors: Floors
 ) -> str | None:
-    """Why a change is not beyond doubt, before anything fresh is measured."""
+    """Return why a change is not beyond doubt, before new measurements; None where it is."""
     centre = mean(ratios)
     if abs(centre) <= floors.log:
         return f"{exp(centre) - 1:+.1%} is within the floor of {floors.relative:.0%}, the interval is not"
@@ -181,12 +181,12 @@ class Slope:
     resampled: tuple[float, ...]
 
     def interval(self, error: float) -> tuple[float, float]:
-        """Bounds that each err with probability `error`."""
+        """Return bounds that each err with probability `error`."""
         low, high = np.quantile(self.resampled, [error, 1 - error])
         return float(low), float(high)
 
     def outside(self, band: tuple[float, float]) -> float:
-        """The p-value of the hypothesis that the slope lies outside the band: both one-sided tests must reject."""
+        """Return the p-value of the hypothesis that the slope is outside the band: both one-sided tests must reject."""
         values = np.asarray(self.resampled)
         return float(max(_share(values <= band[0]), _share(values >= band[1])))
 

@@ -119,7 +119,7 @@ class _By:
 
 
 def triton_attention() -> Attention:
-    """Our attention by its Triton kernels. Raises RuntimeError, which says what is missing, where none can run."""
+    """Return our attention by its Triton kernels. Raises RuntimeError, which names the missing part."""
     from veriformer.impl import BACKENDS
     from veriformer.impl.attention_backends.flash.availability import require
 
@@ -128,7 +128,7 @@ def triton_attention() -> Attention:
 
 
 def gpt_loss(*, vocabulary: int, width: int, layers: int, heads: int, length: int) -> torch.nn.Module:
-    """Our decoder in GPT-2's form with its loss: a module that gives the mean loss of ids `[B, n]` against labels."""
+    """Build our decoder in GPT-2's form with its loss: a module from ids `[B, n]` and labels to the mean loss."""
     from veriformer.impl.models.decoder import Decoder
     from veriformer.impl.models.families import gpt
     from veriformer.impl.training.objective import Objective
@@ -142,21 +142,21 @@ def gpt_loss(*, vocabulary: int, width: int, layers: int, heads: int, length: in
 
 
 def adamw(params: Iterable[torch.Tensor]) -> torch.optim.Optimizer:
-    """Our AdamW at PyTorch's own options."""
+    """Build our AdamW with PyTorch's default options."""
     from veriformer.impl.optimization.adam import adamw as ours
 
     return ours(params, 1e-3)
 
 
 def from_transformers(source: torch.nn.Module) -> Any:
-    """Our model with the weights of one of transformers."""
+    """Convert a model of transformers to ours, with its weights."""
     from veriformer.impl.interop import from_transformers as ours
 
     return ours(source)
 
 
 def compiled_decoder(model: Any) -> Any:
-    """Our model, reading single tokens by one compiled graph."""
+    """Compile our model's single-token step to one graph."""
     from veriformer.impl.generation.compiled import CompiledDecoder
 
     return CompiledDecoder(model)

@@ -141,7 +141,7 @@ _SHOWN = ("FLOPs", "bytes moved", "peak extra bytes", "kept bytes")
 
 
 def _said(alike: Sequence[Count]) -> str:
-    """Counts of an operation of which the same is to be said, without what the line says anyway."""
+    """Return the line of counts of an operation with a common statement."""
     count = alike[0]
     value = f" {count.measured.text}" if count.measured else ""
     equal = count.verdict is Verdict.CONFIRMED and count.claim is not None and count.claim.kind == "equal"

@@ -45,7 +45,7 @@ class Profile:
         return sum(row["seconds"] or 0 for row in self.rows) / (self.jobs * self.wall_s)
 
     def by_operation(self) -> list[tuple[str, int, int, float]]:
-        """Operation, rows, examples and seconds, the dearest first."""
+        """Return operation, rows, examples and seconds, by decreasing seconds."""
         found: dict[str, list[Mapping[str, Any]]] = {}
         for row in self.rows:
             found.setdefault(row["operation"], []).append(row)

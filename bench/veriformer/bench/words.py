@@ -29,7 +29,7 @@ def instead(names: Iterable[str], exponents: Exponents, measured: Fraction | int
 
 
 def leading(measured: Polynomial) -> str:
-    """The term that says how a positive quantity grows: the largest, but none that is taken away from another."""
+    """Return the term of largest degree with a positive coefficient: the growth of a positive quantity."""
     added = [exponents for exponents, c in measured.terms.items() if c > 0]
     top = max(added, key=lambda exponents: (sum(exponents), exponents))
     return term(measured.names, top, measured.terms[top])

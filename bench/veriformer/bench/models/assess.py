@@ -83,7 +83,7 @@ CASES = tuple(_CALLS)
 
 
 def base_of(forward: Polynomial | None, step: Polynomial | None, held: Polynomial | None) -> Base:
-    """From what was counted of the forward pass, a step, and the cache, each None where it is no polynomial."""
+    """Return the base costs from counts of the forward pass, a step, and the cache, each None where no polynomial."""
     row, whole = (held.terms.get((1, 1)), held.terms.get((1, 0))) if held is not None else (None, None)
     known = Base(row=row, reserved=whole if row is None else None)
     linear = None if step is None or not set(step.terms) <= {(1, 0), (1, 1)} else _pair(step, (1, 0), (1, 1))
@@ -212,7 +212,7 @@ def assess(target: Target) -> Iterator[Count]:
 
 
 def _measure(target: Target, case: str) -> Measured | NotCountable:
-    """Counted over long texts, over short ones where those cannot be, or why it cannot be at all."""
+    """Count over long texts, over short ones where those cannot be counted, or return the reason for neither."""
     error = NotCountable()
     for lengths in (LONG, SHORT):
         family = calls_of(case, lengths)

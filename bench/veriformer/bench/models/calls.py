@@ -30,7 +30,7 @@ def build(made: Any, device: str = "cpu", *, train: bool = False) -> Any:
 
 
 def logits(result: Any) -> torch.Tensor:
-    """Logits, which a model returns as they are or in an object."""
+    """Return a model's logits, from a tensor or an object's attribute."""
     found: torch.Tensor = getattr(result, "logits", result)
     return found
 
@@ -50,7 +50,7 @@ def cached(model: Any, ids: torch.Tensor, past: Any = None) -> Any:
 
 
 def training_step(model: Any, optimizer: Any, ids: torch.Tensor) -> Callable[[], torch.Tensor]:
-    """Forward, the loss of the next tokens, backward and a step of the optimizer."""
+    """Return a run of forward, next-token loss, backward and a step of the optimizer."""
 
     def run() -> torch.Tensor:
         found = logits(model(ids[:, :-1]))
@@ -64,7 +64,7 @@ def training_step(model: Any, optimizer: Any, ids: torch.Tensor) -> Callable[[],
 
 
 def forward(made: Operation, s: Sizes) -> Call:
-    """Logits of n tokens."""
+    """Return the call that computes logits of n tokens."""
     model, ids = _ready(made, s["B"], s["n"])
     return _call(model, ids, lambda: logits(model(ids)))
 
@@ -85,7 +85,7 @@ def training(made: Operation, optimizer: Operation, s: Sizes) -> Call:
 
 
 def prefill(made: Operation, s: Sizes) -> Call:
-    """Logits of n tokens, and a cache of them."""
+    """Return the call that computes logits of n tokens, and a cache of them."""
     model, ids = _ready(made, s["B"], s["n"])
 
     def run() -> object:
@@ -132,7 +132,7 @@ def generation(made: Operation, s: Sizes) -> Call:
 
 
 def generation_without_cache(made: Operation, s: Sizes) -> Call:
-    """Generation of s tokens without a cache: every call reads all tokens so far."""
+    """Return the call that generates s tokens without a cache: every step reads all tokens so far."""
     model, ids = _ready(made, 1, s["s"])
     return _call(model, ids, lambda: [logits(model(ids[:, : i + 1]))[:, -1:] for i in range(s["s"])])
 

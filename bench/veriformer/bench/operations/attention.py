@@ -19,7 +19,7 @@ _WIDTH = 4
 
 
 def grouped(cost: Callable[[], Any], **sizes: Any) -> Callable[[], Any]:
-    """In the letters of the calls below: H = G R heads of one width d."""
+    """Substitute the letters of the calls below in a cost: H = G R heads of one width d."""
     r, g, d = (costs.symbol(x) for x in "RGd")
     known = {"B": _BATCH, "H": g * r, "d_k": d, "d_v": d, **sizes}
     letters = {costs.symbol(name): value for name, value in known.items()}
@@ -69,7 +69,7 @@ def _held(int8: bool = False) -> Callable[[Operation, Sizes], Call]:
 
 
 def _cached(attend: Operation, make: Operation, s: Sizes) -> Call:
-    """Attention of one new token over the target's own cache of t."""
+    """Return the call of attention of one new token over the target's own cache of t tokens."""
     cache = _filled(make, s, s["t"])
     tensors = [torch.randn(_BATCH, s["G"] * s["R"], 1, s["d"]), *_new(s, 1)]
     return Call(lambda: attend(*tensors, cache), tensors, gradients=False)
@@ -103,7 +103,7 @@ def _windowed(case: str, *, int8: bool) -> Family:
 
 
 def _states() -> Any:
-    """The sums before each chunk of tokens, which the backward pass needs; how long a chunk is, nothing predicts."""
+    """Return the cost of the sums before each chunk of tokens, for backward; the chunk's length is not predicted."""
     return state_bytes() * _H("n")
 
 
@@ -114,12 +114,12 @@ def _square(cost: Callable[[], Any], heads: int | None = None) -> Callable[[], A
 
 
 def _features() -> Any:
-    """Of queries and keys, and what the sums of keys normalise."""
+    """Return the cost of features of queries and keys, and of the sums of keys that normalise."""
     return linear_flops() + state_bytes()
 
 
 def _block_traffic() -> Any:
-    """Of every pair, its row of queries and its row of keys, but for the side of a block, which nothing predicts."""
+    """Return the traffic of a row of queries and a row of keys for every pair, over the block's side, not predicted."""
     return costs.attention_flops() * _H("w")
 
 

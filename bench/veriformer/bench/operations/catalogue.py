@@ -77,13 +77,13 @@ _HEADS = 2
 
 
 def _network(known: Mapping[str, Callable[[], Any]], **sizes: Any) -> Costs:
-    """Costs of a network, whose activation and biases work on N f and N o elements."""
+    """Return the costs of a network, whose activation and biases work on N f and N o elements."""
     n, f, o = (symbol(x) for x in "Nfo")
     return named({**known, "other operations": lambda: 6 * n * f + n * o}, **sizes)
 
 
 def _one_width(cost: Callable[[], Any]) -> Callable[[], Any]:
-    """In the letters of a self-attention: _HEADS heads, each with its own key head, of width d / _HEADS."""
+    """Substitute the letters of a self-attention: _HEADS heads, each with its own key head, of width d / _HEADS."""
     width = symbol("d") / _HEADS
     return substituted(cost, n_q="n", n_k="n", H=_HEADS, G=_HEADS, d_k=width, d_v=width)
 

@@ -123,7 +123,7 @@ def keep(file: Path, found: Benchmarks, version: str, device: str) -> list[str]:
 
 
 def status(found: Sequence[Regression]) -> int:
-    """1 where something is slower, 3 where nothing could be measured, else 0."""
+    """Return 1 where something is slower, 3 where nothing could be measured, else 0."""
     if any(one.verdict is Change.SLOWER for one in found):
         return 1
     return 3 if all(one.verdict is Change.INVALID for one in found) else 0

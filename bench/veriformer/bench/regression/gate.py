@@ -33,7 +33,7 @@ class Noise:
 
 
 def simulated_block(random: np.random.Generator, noise: Noise, slowdown: float, plan: Plan) -> Block:
-    """Times of one pair of processes, whose head takes (1 + slowdown) times as long."""
+    """Simulate times of one pair of processes, whose head takes (1 + slowdown) times as long."""
     level = np.exp(random.normal(0, noise.process, 2)) * np.array([1.0, 1 + slowdown])
     base: list[float] = []
     head: list[float] = []
@@ -50,7 +50,7 @@ def simulated_block(random: np.random.Generator, noise: Noise, slowdown: float, 
 
 
 def simulate(tries: int, slowdown: float, plan: Plan, noise: Noise, seed: int) -> Iterator[Change]:
-    """Verdicts of the gate on simulated times."""
+    """Yield verdicts of the gate on simulated times."""
     random = np.random.default_rng(seed)
     for _ in range(tries):
         blocks = [simulated_block(random, noise, slowdown, plan) for _ in range(plan.blocks)]
@@ -70,7 +70,7 @@ class Effort:
 def measured(
     target: str, workloads: Sequence[str], tries: int, seconds: float, plan: Plan, tell: Callable[[str], object]
 ) -> Iterator[tuple[str, Change]]:
-    """Verdicts of the gate on a target beside itself, workload by workload, until the time is over. Raises ArmError.
+    """Yield verdicts of the gate on a target beside itself, by workload, until the time is over. Raises ArmError.
 
     Workloads share their pairs of processes.
     """

@@ -72,7 +72,7 @@ def histories(history: pd.DataFrame, fingerprint: str) -> list[History]:
 
 
 def _levels(seconds: Sequence[float]) -> list[Level]:
-    """PELT over log seconds; the penalty is that of Bayes' information criterion, the noise from neighbours."""
+    """Segment log seconds by PELT; the penalty is BIC's, the noise from differences of neighbours."""
     import ruptures
 
     values = np.log(np.asarray(seconds, dtype=np.float64))

@@ -102,7 +102,7 @@ def _each(target: str, series: Sequence[Series], plan: Plan, do: Callable[[Proce
 
 
 def _choose(process: Process, one: Series, tell: Callable[[str], object]) -> None:
-    """Sizes from where the work outweighs the launch, as far as time and memory go."""
+    """Choose sizes from where the work outweighs the launch, as far as time and memory allow."""
     sweep = one.sweep
     tell(f"{sweep.name}: choosing sizes")
     one.ceiling = process.ask({"do": "ceiling"}, _PATIENCE)["flops"]
@@ -133,7 +133,7 @@ def _fits(sweep: Sweep, value: int) -> bool:
 
 
 def _seconds(process: Process, one: Series, value: int) -> float | None:
-    """About how long one call takes; None where there is none."""
+    """Estimate the seconds of one call; None where the call cannot be made."""
     answer = process.ask({"do": "prepare", **one.sweep.request(value)}, _PATIENCE)
     one.skipped, one.fault = answer.get("skipped"), answer.get("error")
     return answer.get("seconds")

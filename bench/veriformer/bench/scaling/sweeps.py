@@ -21,7 +21,7 @@ _WIDTH = 4
 
 
 def predicted_costs(family: Family, sizes: Sequence[Mapping[str, int]], *, backward: bool) -> dict[str, list[float]]:
-    """Costs by their names at several sizes; one that is zero everywhere is left out."""
+    """Return costs by name at several sizes; costs that are zero everywhere are left out."""
     known = family.costs
     flops = (known.total or known.flops) if backward else known.flops
     steps = [cost for cost in (known.moved, known.others, known.extra) if cost is not None]
@@ -40,7 +40,7 @@ def band(costs: Mapping[str, Sequence[float]], values: Sequence[int]) -> tuple[f
 
 
 def fit(costs: Mapping[str, Sequence[float]], seconds: Sequence[float]) -> dict[str, float]:
-    """Seconds per unit of each cost and per call, none of them negative, weighted so that each size counts the same."""
+    """Fit nonnegative seconds per unit of each cost and per call, relative errors of all sizes weighted equally."""
     names = [*costs, "call"]
     columns = np.array([*costs.values(), [1.0] * len(seconds)], dtype=np.float64).T / np.asarray(seconds)[:, None]
     scale = np.abs(columns).max(axis=0)

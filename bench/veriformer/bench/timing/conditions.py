@@ -75,7 +75,7 @@ def fingerprint(device: str = "cpu") -> str:
 
 
 def load() -> float:
-    """Programs that wait for a processor, for each of those there are."""
+    """Return the runnable programs per processor."""
     return os.getloadavg()[0] / (os.cpu_count() or 1)
 
 
@@ -105,7 +105,7 @@ def device_state(device: str) -> dict[str, Any]:
 
 
 def product_rate(device: str, measure: Clock) -> float:
-    """FLOP/s of a large product of matrices in float32: the best of several runs."""
+    """Return FLOP/s of a large float32 matrix product: the best of several runs."""
     a, b = (torch.randn(_SIDE, _SIDE, device=device) for _ in range(2))
     out = torch.empty_like(a)
     return 2 * _SIDE**3 / min(measure(lambda: torch.mm(a, b, out=out), 1) for _ in range(10))

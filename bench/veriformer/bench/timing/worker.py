@@ -133,7 +133,7 @@ class Worker:
         return {} if said is None else {"wrong": said}
 
     def ceiling(self, request: Request) -> Request:
-        """FLOP/s of the best matrix product that was measured here."""
+        """Return the best FLOP/s of a matrix product measured here."""
         return {"flops": conditions.product_rate(self.device, self.measure)}
 
     def copy(self, request: Request) -> Request:
@@ -143,7 +143,7 @@ class Worker:
         return {"seconds": min(self.measure(lambda: x + 1, repeats) for _ in range(7))}
 
     def device_state(self, request: Request) -> Request:
-        """Temperature, clocks and reasons for throttling of the device."""
+        """Return temperature, clocks and throttling reasons of the device."""
         return conditions.device_state(self.device)
 
 

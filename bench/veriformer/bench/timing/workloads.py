@@ -60,7 +60,7 @@ class Workload:
         return f"{self.family.operation}, {self.family.case}, {BOTH if self.backward else FORWARD}"
 
     def build(self, target: Target, sizes: Mapping[str, int], device: str = "cpu") -> Prepared:
-        """Runs the call once and gives what it computes. Raises NotTimedError."""
+        """Run the call once and return its result. Raises NotTimedError."""
         torch.manual_seed(0)
         return self.prepare(self.operations(target), sizes, device)
 
@@ -166,7 +166,7 @@ def _model(target: Target, device: str) -> Any:
 
 
 def _training(target: Target, device: str) -> Callable[[], Any]:
-    """Forward, loss, backward and a step of AdamW, the target's own where it has one."""
+    """Return a run of forward, loss, backward and a step of AdamW, the target's own where it has one."""
     model = _model(target, device).train()
     ids = torch.randint(calls.vocabulary(model, device), (_BATCH, _LENGTH), device=device)
     make: Any = target.operation("adamw") or torch.optim.AdamW
@@ -175,7 +175,7 @@ def _training(target: Target, device: str) -> Callable[[], Any]:
 
 
 def _decoding(target: Target, device: str) -> Callable[[], Any]:
-    """Tokens one by one after a prompt, greedily, with the model's own cache."""
+    """Return a run of greedy decoding after a prompt, with the model's own cache."""
     model = _model(target, device)
     prompt = torch.randint(calls.vocabulary(model, device), (1, _PROMPT), device=device)
 
