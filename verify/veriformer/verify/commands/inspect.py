@@ -1,4 +1,4 @@
-"""``veriformer inspect``: what is recognised in code that was not written for the contract."""
+"""``veriformer inspect``: operations recognised in code that was not written for the contract."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``veriformer mutants``: the suite measured by what it catches."""
+"""``veriformer mutants``: the kill matrix of known bugs and variants."""
 
 from __future__ import annotations
 

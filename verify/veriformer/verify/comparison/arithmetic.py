@@ -102,7 +102,7 @@ _SUMS: Mapping[str, Terms] = {
 
 
 class Arithmetic(Roundoff):
-    """While it is entered, every operation commits a random error of as many units in the last place as said.
+    """Dispatch mode in which every operation commits a random error of this many units in the last place.
 
     amplitude: how many units. Sums err as those of recursive summation do.
     """

@@ -82,7 +82,7 @@ def _place(path: Any) -> str:
 
 @dataclasses.dataclass
 class Called:
-    """A call that was made, whose results are still held. record: what was seen at once."""
+    """A finished call and its results, still held. record: observations made directly after the call."""
 
     record: Record
     parts: dict[str, Any] = dataclasses.field(default_factory=dict)

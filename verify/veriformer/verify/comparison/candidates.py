@@ -1,4 +1,4 @@
-"""In the candidate's process: every case in turn, and calls whose history or memory would betray one that cheats.
+"""Job of the candidate's process: every case in turn, and calls whose history or memory exposes cheating.
 
 Attributes that a candidate replaces in its process are noted: functions that compare, measure time or compute.
 """

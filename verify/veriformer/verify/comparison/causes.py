@@ -1,4 +1,4 @@
-"""From what was observed to findings: each one way in which the candidate differs, and when.
+"""Causes of observed differences, each with the condition under which it shows.
 
 A condition is a feature, or two, that the calls that fail have and those that hold have not.
 """
@@ -267,7 +267,7 @@ _NAMED = 3
 
 @dataclass(frozen=True)
 class Condition:
-    """words: the end of a sentence, None where every call fails. weight: what is at stake."""
+    """Condition of a cause. words: the end of a sentence, None where every call fails; weight: that of the finding."""
 
     words: str | None
     weight: Weight

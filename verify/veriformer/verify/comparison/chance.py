@@ -1,4 +1,4 @@
-"""Calls that draw random numbers: the mean and the mean square of what they give, over many seeds."""
+"""Moments of results of calls that draw random numbers, over many seeds."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ _MOST = 2**26
 
 
 class Preparation:
-    """The reference with where its arguments come from, and what it takes of them."""
+    """The reference with its generators of arguments, and the calls that it accepts."""
 
     def __init__(self, job: dict[str, Any]) -> None:
         self.subject = load_subject(job["spec"], REFERENCE)

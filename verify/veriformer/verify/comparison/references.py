@@ -1,4 +1,4 @@
-"""In the reference's process: what it gives, what it gives in float64, and how far rounding alone moves that."""
+"""Job of the reference's process: its results, those in float64, and their sensitivity to rounding."""
 
 # mypy: allow-untyped-calls
 

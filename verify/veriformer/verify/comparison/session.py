@@ -1,4 +1,4 @@
-"""The side that runs no code of others: it hands out jobs, and reads what they have written."""
+"""Controller of a comparison: it runs no foreign code, sends jobs to processes, and reads their records."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _GRACE_S = 90.0
 
 @dataclass
 class Done:
-    """A job that has ended. found: what it wrote at its end; None where it did not come so far.
+    """A finished job. found: its record; None where it ended earlier.
 
     late: whether it was ended for the time it took. starved: whether it had no processor for most of that.
     """

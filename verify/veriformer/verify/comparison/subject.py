@@ -169,7 +169,7 @@ class Prepared:
 
 @dataclass
 class Objects:
-    """Objects of one subject, by what they are built from.
+    """Objects of a subject, keyed by the arguments that they are built from.
 
     fresh: build a new one for every call. note: how weights came from the one to the other, for the record.
     """

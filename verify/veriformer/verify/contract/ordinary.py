@@ -1,4 +1,4 @@
-"""Ordinary calls: of these alone a finding may say that code is wrong, or lets through what must not be seen.
+"""Ordinary calls: only a finding that such a call shows is *wrong* or a *leak*.
 
 Usual ranks, sizes of at least 1, finite normal numbers of moderate size, arguments of their usual type, no degenerate
 constant: the weights of a call's features say all of it but for numbers that no feature tells of.

@@ -1,4 +1,4 @@
-"""From calls that were answered or refused to the features that are refused: the fewest that explain the refusals."""
+"""Inference of refused features: the fewest that explain which calls were refused."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ERROR_RATE = 1e-3
 
 @dataclass(frozen=True)
 class Probed:
-    """A call that was made. features: their names; error: what it was refused with, None where it was answered."""
+    """A call of the probe. features: their names; error: the message of its refusal, None where it was answered."""
 
     features: frozenset[str]
     error: str | None = None

@@ -1,4 +1,4 @@
-"""Finding out what a target supports of one operation: plain calls and drawn ones, and what becomes of them."""
+"""Probe of what a target supports of an operation, by plain and drawn calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A call that was answered, and whether the answer is right by given constants in a given format.
+"""An answered call, judged for given constants in a given dtype.
 
 By such calls a target computes in the format of its input, or in a coarser one that explains every plain result.
 """

@@ -215,8 +215,7 @@ def _telling_first(first: str, results: Sequence[Result]) -> list[str]:
 
 @dataclass(frozen=True)
 class _Shown:
-    """Message and counterexample that a finding shows, from one row: a call in one format says nothing of another's
-    result.
+    """Message and counterexample that a finding shows, from one row: results in different dtypes are not mixed.
 
     meets: whether the call meets the finding's condition.
     """

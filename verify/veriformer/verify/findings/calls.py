@@ -1,4 +1,4 @@
-"""Recorded calls, made again: what the target gives, what the spec says, what another implementation gives."""
+"""Recorded calls, repeated: results of the target, of the spec, and of another implementation."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Parts = dict[str, Floats]
 
 @dataclass(frozen=True)
 class Case:
-    """A call, what the target gave and what is right."""
+    """A call, the target's result and the exact one."""
 
     row: CheckRun
     call: Recorded

@@ -1,4 +1,4 @@
-"""Conditions on calls, in the features that a call must have: the smallest that tell failing from others."""
+"""Conditions on calls by their features: the smallest that separate failing from passing calls."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ def _where_told(exact: Reference, given: Floats, case: Floats) -> Reference:
 
 @dataclass(frozen=True)
 class _IgnoredOption:
-    """In words, what to change, and the condition of which the words speak where it is one value only."""
+    """Fault and change in words, and its condition where only one value is affected."""
 
     what: str
     fix: str

@@ -153,7 +153,7 @@ _ENTRIES = 3
 
 @dataclass(frozen=True)
 class _Factor:
-    """A multiple: value, and by how much it may be off, since both sides are rounded; and of how many entries."""
+    """A multiple: its value, its uncertainty from rounding on both sides, and the number of entries."""
 
     value: float
     error: float

@@ -1,4 +1,4 @@
-"""A cause in one sentence for people: what is wrong, and when; and in another, what to change in the code."""
+"""Sentences of a cause: the fault with its condition, and the change to make in the code."""
 
 from __future__ import annotations
 

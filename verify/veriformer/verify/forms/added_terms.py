@@ -1,4 +1,4 @@
-"""Terms that code adds to an operation and that are no part of it, with a factor that a call tells."""
+"""Terms added to an operation that are no part of it, with a factor given by the call."""
 
 from __future__ import annotations
 

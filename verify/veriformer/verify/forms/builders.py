@@ -1,4 +1,4 @@
-"""Functions that build a network, ``build_model(config)``: read as the class of what they build."""
+"""Functions that build a network, ``build_model(config)``, treated as the class of their result."""
 
 from __future__ import annotations
 

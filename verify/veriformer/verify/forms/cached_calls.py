@@ -99,7 +99,7 @@ def split_calls(way: str, n_q: int, n_k: int, max_length: int = 0) -> list[Part]
 
 @dataclass(frozen=True)
 class Layer:
-    """A module with its weights, and the way in which it is told, by this parameter, of earlier calls."""
+    """A module with its weights, and the parameter by which it gets earlier calls."""
 
     module: nn.Module
     way: str

@@ -1,4 +1,4 @@
-"""Models that hold their caches inside, and are told at which position the tokens of a call stand."""
+"""Models that hold their caches inside, and take the position of a call's tokens as an argument."""
 
 from __future__ import annotations
 

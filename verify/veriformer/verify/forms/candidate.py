@@ -1,4 +1,4 @@
-"""A public thing of somebody's code that may be an operation."""
+"""Candidates: public functions and classes that may be operations."""
 
 from __future__ import annotations
 

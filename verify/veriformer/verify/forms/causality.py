@@ -1,4 +1,4 @@
-"""Causality of a layer by itself, told by the positions of its result that change with each position it reads."""
+"""Causality of a layer, determined by which positions of its result depend on which input positions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Entries of a config that the constructors of a module read: the meaning of a name is told by those beside it."""
+"""Entries of a config that constructors read, interpreted by their names and the other entries."""
 
 from __future__ import annotations
 

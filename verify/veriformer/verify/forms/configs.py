@@ -1,4 +1,4 @@
-"""Config objects: of a module's own class with the sizes filled in, else one that answers by usual names."""
+"""Config objects: of a module's own class with sizes filled in, else an object that answers by usual names."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def _has_default(p: inspect.Parameter) -> bool:
 
 
 class UnknownEntry(AttributeError, KeyError):
-    """An entry of a config whose name says nothing. beside: the names that are known beside it."""
+    """An entry of a config with an unknown name. beside: the known names beside it."""
 
     def __init__(self, name: str, beside: Collection[str] = ()) -> None:
         super().__init__(name)

@@ -1,4 +1,4 @@
-"""The distribution that a sampler draws from: each draw that it makes is answered with every place in turn."""
+"""The distribution that a sampler draws from, enumerated: each of its draws is answered with every index in turn."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TINY = 1e-30
 
 
 class Answered(TorchFunctionMode):
-    """Within it, ``multinomial`` gives the places asked for, and exponential noise is won by them.
+    """Context in which ``multinomial`` returns the given indices, and exponential noise selects them.
 
     places: one for each row. weights: what the last ``multinomial`` was asked to draw by, None where noise was drawn.
     """

@@ -1,4 +1,4 @@
-"""Classes without weights as functions of what they are built from and of what a method of theirs takes."""
+"""Classes without weights as functions of their constructor's and a method's arguments."""
 
 from __future__ import annotations
 

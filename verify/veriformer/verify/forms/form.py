@@ -19,7 +19,7 @@ NEAR = 0.5
 
 
 class Unfit(Exception):
-    """A candidate looks like the operation and cannot be judged as it; the message says why."""
+    """A candidate resembles the operation and cannot be judged as it; the message has the reason."""
 
 
 class OtherParts(Unfit):
@@ -31,7 +31,7 @@ class OtherParts(Unfit):
 
 
 class UnknownArgument(Unfit):
-    """An argument without a default whose name says nothing: perhaps what it does says it.
+    """An argument without a default and with an unknown name: its meaning may be found by trial.
 
     argument: its name, with ``BUILT`` or ``CALLED`` before it. names: usual names of what is not yet given otherwise.
     parameter: as it is declared; None for an entry of a config.
@@ -45,7 +45,7 @@ class UnknownArgument(Unfit):
 
 
 class NotOffered(ValueError):
-    """Code cannot be called so in its form, which says nothing of the code: such calls are not provided."""
+    """Code cannot be called in this way by its form, which is no fault of the code: such calls are not provided."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Somebody's language model under the contract's call: ``model(ids)`` gives an object with logits for every token."""
+"""Language models under the contract's call: ``model(ids)`` returns an object with logits for every token."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Calling:
 
 
 class LanguageModel(nn.Module):
-    """A model that calls another. See ``wrap_model``. kept: how many of the vocabulary's tokens are judged."""
+    """A model that wraps another, see ``wrap_model``. kept: the number of tokens of the vocabulary that are judged."""
 
     def __init__(self, inner: nn.Module, calling: Calling, vocabulary: int, kept: int | None = None) -> None:
         super().__init__()

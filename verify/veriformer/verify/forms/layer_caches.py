@@ -1,4 +1,4 @@
-"""Layers of attention, and blocks around them, that keep keys and values of earlier calls: how, and what they give."""
+"""Caches of attention layers, and of blocks around them: how they keep and return keys and values."""
 
 from __future__ import annotations
 

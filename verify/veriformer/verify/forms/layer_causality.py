@@ -1,4 +1,4 @@
-"""Causality of layers of attention: of themselves, by a flag that they are built with, or as they are asked."""
+"""Causality of attention layers: built in, by a constructor's flag, or by a call's argument."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions, and classes without weights, that are known by their names and by the roles of what they take."""
+"""Functions, and classes without weights, recognised by their names and their arguments' roles."""
 
 from __future__ import annotations
 

@@ -180,7 +180,7 @@ def _tells_several(node: ast.AST, name: str) -> bool:
 
 
 class _Sizes(list[int]):
-    """Sizes of axes, as a list by which instances are told apart."""
+    """Sizes of axes as a hashable list, a key of built instances."""
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(tuple(self))

@@ -1,4 +1,4 @@
-"""A call under the contract's own signature, without what it does not take."""
+"""A call under the contract's signature, reduced to the arguments that it takes."""
 
 from __future__ import annotations
 

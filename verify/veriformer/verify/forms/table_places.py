@@ -1,4 +1,4 @@
-"""Ways in which a function that turns by tables is told where features stand: rows, positions, or where they start."""
+"""Ways to pass positions to a function that rotates by tables: rows, positions, or a start."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Building and stepping of somebody's optimizer: arguments that its constructor demands, and gradients that it
-takes."""
+"""Construction and stepping of arbitrary optimizers: constructor arguments, and gradients that they take."""
 
 from __future__ import annotations
 

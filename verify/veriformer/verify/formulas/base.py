@@ -41,7 +41,7 @@ def widen(x: Tensor) -> Tensor:
 
 
 class Rounding(TorchArithmetic):
-    """Arithmetic of a call. inputs: dtype of the caller's tensors, which may be narrower than what is computed in."""
+    """Arithmetic of a call. inputs: dtype of the caller's tensors, which may be narrower than the computation's."""
 
     def __init__(self, dtype: torch.dtype, inputs: torch.dtype, *, rsqrt: bool = False) -> None:
         super().__init__(dtype, rsqrt=rsqrt)

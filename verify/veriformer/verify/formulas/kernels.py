@@ -108,7 +108,7 @@ class BeamSearchKernel(FormulaKernel):
 
 @dataclass
 class FormulaCache:
-    """Cache of keys and values [B, G, m, d]. guard: our own cache, for what it refuses."""
+    """Cache of keys and values [B, G, m, d]. guard: our own cache, which checks arguments."""
 
     kernel: FormulaKernel
     guard: Any

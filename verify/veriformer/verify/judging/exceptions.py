@@ -1,4 +1,4 @@
-"""Exceptions: the messages of those that a target raised, and those that end a row and that no target can raise."""
+"""Exceptions: messages of a target's exceptions, and exceptions that end a row and that no target can raise."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from veriformer.verify.judging.judge import Violation
 
 
 class NoGradient(Exception):
-    """Claimed absence of gradients: the example ends here, and what was judged before stands."""
+    """Claimed absence of gradients: the example ends here, and earlier judgements stand."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Observation:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Outcome of a call of the target: its result and the gradients that were asked for."""
+    """Outcome of a call of the target: its result and the requested gradients."""
 
     name: str
     value: Any

@@ -1,4 +1,4 @@
-"""Implementations that are wrong on purpose, or right in an unusual way: they measure what the suite catches.
+"""Implementations that are wrong on purpose, or right in an unusual way: they measure detection and false alarms.
 
 - a **mutant** repeats one bug of public transformer code on the operations concerned (``MUTANTS``);
 - a **variant** is correct and must not be accused (``VARIANTS``);

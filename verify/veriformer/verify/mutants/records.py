@@ -1,4 +1,4 @@
-"""The records: a mutant, a variant, a sabotage adapter; each builds an implementation when asked."""
+"""Records of mutants, variants and sabotage adapters, which build implementations on demand."""
 
 from __future__ import annotations
 

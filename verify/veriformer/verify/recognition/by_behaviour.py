@@ -1,5 +1,4 @@
-"""Search for the meanings of arguments of unknown names: each is tried in every open role, and the one that fits is
-taken."""
+"""Search for the meanings of arguments with unknown names: each is tried in every open role, the best fit is taken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The candidates of a target: what a file, a package, a class or an object offers to the public."""
+"""Candidates of a target: public functions and classes of a file, a package, a class or an object."""
 
 from __future__ import annotations
 

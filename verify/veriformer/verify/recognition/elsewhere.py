@@ -1,4 +1,4 @@
-"""Code that is right as it is found, called as if its libraries lacked what it asks for."""
+"""Code that is right as written, called as if optional libraries were missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agreement of a bound operation with the spec's formula on drawn calls, by which readings are told apart."""
+"""Agreement of a bound operation with the spec's formula on drawn calls, which decides between readings."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ Constants = Mapping[str, Any]
 
 @dataclass
 class Call:
-    """A call that was drawn, and what it must give by some constants."""
+    """A drawn call, and its exact result for given constants."""
 
     trial: Trial
     arguments: Arguments

@@ -1,4 +1,4 @@
-"""The reading of a candidate that explains most of what it does, of all that a form knows."""
+"""Search for the reading of a candidate that is right on most calls, among all that a form knows."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ LEAST_ANSWERED = 8
 
 @dataclass(frozen=True)
 class Unrecognised:
-    """A candidate that looks like an operation and is not judged as it, with the reason. named: by its name."""
+    """A candidate that resembles an operation and is not judged as it, with the reason. named: by its name."""
 
     name: str
     operation: str

@@ -1,4 +1,4 @@
-"""Parameters that no reading of a candidate explains, and code that no form reads though its name says what it is.
+"""Parameters that no reading of a candidate explains, and candidates named as an operation that no form reads.
 
 A parameter is unexplained that the form never gives, with what another value of it does. Of code that is named like an
 operation, it has to be said that it is not judged.

@@ -15,7 +15,7 @@ from veriformer.verify.reference import claims, equations, exit_statuses, fields
 
 @dataclass(frozen=True)
 class Kind:
-    """Names of one kind: all of them, those that a word means, and the explanation of each."""
+    """Names of one kind: all of them, those that match a word, and the explanation of each."""
 
     names: Callable[[], Iterable[str]]
     matching: Callable[[str], Iterable[str]]
@@ -23,7 +23,7 @@ class Kind:
 
 
 class UnknownNameError(ValueError):
-    """A word that nothing is called by; the message says what comes close."""
+    """An unknown name; the message suggests similar ones."""
 
 
 def _exactly(names: Callable[[], Iterable[str]]) -> Callable[[str], Iterable[str]]:

@@ -1,4 +1,4 @@
-"""Operations of the contract: how they are called, and what is demanded of them."""
+"""Reference entries of operations: signatures and requirements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The domain of one operation of a target: what it supports, which constants it uses, how precisely it computes."""
+"""The domain of a target's operation: supported features, constants, and precision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The evidence of a counterexample: what was called, and which of the numbers that came back is worst."""
+"""The evidence of a counterexample: its call, and the worst entry of the result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ways to put a whole model to use: the same question asked whole, in parts, padded, cached, batched or alone.
+"""Ways to compute with a whole model: in one call, in parts, padded, cached, batched or alone.
 
 A way takes a model and tensors and gives tensors: ``[..., V]``, of which each slice before the last axis is judged by
 itself, or a list of such tensors. It uses nothing but torch, for this file is quoted in the scripts that reproduce a

@@ -2,7 +2,7 @@
 
 
 class TargetError(Exception):
-    """The target cannot be loaded; the message says what was expected, what was found and what to do."""
+    """The target cannot be loaded; the message has expectation, finding and remedy."""
 
     plain = True
     """The message is all that a person needs of it; a traceback would say no more."""

@@ -1,4 +1,4 @@
-"""From the word on the command line to what it stands for. PyTorch is imported where that imports it."""
+"""Lookup of the object that a word on the command line refers to. PyTorch is imported only if that imports it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The object under test, with what it promises and what its signatures leave out."""
+"""Targets: the object under test, its claims, and the arguments that its signatures lack."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _UNKNOWN = Domain()
 
 @dataclass(frozen=True)
 class Target:
-    """An implementation under test, with what is known about it.
+    """An implementation under test, with its recognition, claims and domain.
 
-    spec: the word it was asked for by, or a description where it was handed over as an object.
+    spec: its name on the command line, or a description of an object.
     loader: Python lines that bind the name ``target`` to it, for scripts that reproduce a violation.
-    domains: by operation, what a probe found out about it. strict: what is refused is asked for nevertheless.
-    recognised: what code that was not written for the contract was recognised as, as JSON holds it.
-    source: that code itself, whose names may come close to the contract's.
-    watch: notes what of somebody's code runs in calls; None for what ships with the suite.
-    changes: by operation, or ``loading``, what of the process's state was found changed by it, and put back.
+    domains: by operation, the result of its probe. strict: refused calls are judged nevertheless.
+    recognised: the recognition of code that was not written for the contract, as JSON.
+    source: that code itself, whose names may resemble the contract's.
+    watch: trace of the target's own code in calls; None for targets that ship with the suite.
+    changes: by operation, or ``loading``, the global state that it changed, which was put back.
     """
 
     spec: str

@@ -1,4 +1,4 @@
-"""PyTorch under the contract's names: ``torch.nn.functional``, ``torch.nn.utils`` and what the two can express.
+"""PyTorch under the contract's names: ``torch.nn.functional``, ``torch.nn.utils`` and compositions of the two.
 
 The arguments are checked first: PyTorch refuses with RuntimeError where the contract wants ValueError or
 TypeError. Everything else is one call of PyTorch, but for three that no single function computes: perplexity is the

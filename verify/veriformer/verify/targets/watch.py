@@ -1,4 +1,4 @@
-"""Execution trace of somebody's code while its operations are called: lines, and values of its parameters."""
+"""Execution trace of a target's code during its operations: lines, and values of its parameters."""
 
 from __future__ import annotations
 

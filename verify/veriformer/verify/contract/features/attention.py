@@ -1,4 +1,4 @@
-"""Features of attention in all its forms: heads, lengths, masks and what they hide."""
+"""Features of attention: heads, lengths, masks and hidden values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Features of losses and of what is made of scores: targets, classes, ties."""
+"""Features of losses and functions of scores: targets, classes, ties."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cache as ``update(k, v)`` or ``update(positions, k, v)``, which gives what it holds, or stores it to be read."""
+"""Caches with ``update(k, v)`` or ``update(positions, k, v)``, which returns its content, or keeps it as attributes."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _rolls(candidate: Candidate) -> bool:
 
 @dataclass
 class _Cache:
-    """A cache of the file, and how many tokens it was given.
+    """A cache of the file, and the number of tokens that it holds.
 
     max_length: for how many it is asked. grows: whether it takes more, or its constructor is not told that. rolls:
     whether it drops its oldest tokens when it is full. most: maximum number of tokens that such a cache is given.

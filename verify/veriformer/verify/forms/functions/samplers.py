@@ -1,5 +1,4 @@
-"""Samplers: what they may draw is what a filter keeps, and how often is the temperature. They return a token, or the
-probabilities that it is drawn by."""
+"""Samplers: a filter and a temperature, which return a token, or the probabilities to draw it by."""
 
 from __future__ import annotations
 

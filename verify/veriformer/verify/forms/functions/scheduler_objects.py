@@ -216,7 +216,7 @@ def _made(candidate: Candidate, optimizer_name: str, values: Mapping[str, Any], 
 
 @dataclass
 class _SteppedRates:
-    """Rates of one schedule, call by call; of one that takes steps itself, those at which it took them."""
+    """Rates of a schedule, call by call; for a schedule with its own steps, the rates at these."""
 
     optimizer: _Recording
     take: Callable[..., Any]

@@ -1,4 +1,4 @@
-"""A Transformer block as a module: attention and a network, each added to what it reads, with norms before or after."""
+"""Transformer blocks as modules: attention and a network with residual connections, norms before or after."""
 
 from __future__ import annotations
 

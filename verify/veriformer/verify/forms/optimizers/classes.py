@@ -1,4 +1,4 @@
-"""Subclasses of ``torch.optim.Optimizer`` whose name and constructor say which optimizer they are."""
+"""Subclasses of ``torch.optim.Optimizer``, recognised by name and constructor."""
 
 from __future__ import annotations
 

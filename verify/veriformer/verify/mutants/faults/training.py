@@ -12,7 +12,7 @@ from veriformer.verify.targets.impl import reference
 
 
 class _PowersBeforeBetas(Stepper):
-    """Saved options are restored after what was computed from the options that it was made with."""
+    """Optimizer whose bias correction keeps the constructor's β after saved options are loaded."""
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         made_with = self.options["betas"]

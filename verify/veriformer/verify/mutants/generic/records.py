@@ -51,7 +51,7 @@ _PACKAGE = "veriformer.impl"
 
 @dataclass(frozen=True)
 class GenericMutant:
-    """Our implementation with one edit. entries: the operations that rest on what is edited, nearest first."""
+    """Our implementation with one edit. entries: the operations that rest on the edited code, nearest first."""
 
     site: Site
     entries: tuple[str, ...]

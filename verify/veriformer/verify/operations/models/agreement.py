@@ -26,7 +26,7 @@ LOUD = 2.0**6
 
 
 class ModelExample(DrawnInputs):
-    """Example of a whole model: it draws tokens, asks in several ways, and judges whether the answers agree."""
+    """Example of a whole model: it draws tokens, computes logits in several ways, and judges their agreement."""
 
     def __init__(self, trial: Trial) -> None:
         super().__init__(trial)

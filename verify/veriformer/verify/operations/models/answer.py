@@ -1,4 +1,4 @@
-"""Answer of a model that was asked in one way, as cells that are judged one by one."""
+"""Result of a model computed in one way, as cells that are judged one by one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from veriformer.verify.operations.models import noise
 
 @dataclass(frozen=True)
 class Answer:
-    """Answer of one way, cell by cell, and its sensitivity to roundoff, which is measured on demand."""
+    """Result of one way, cell by cell, and its sensitivity to roundoff, which is measured on demand."""
 
     outcome: Outcome
     cells: list[Floats]

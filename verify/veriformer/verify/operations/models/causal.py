@@ -1,4 +1,4 @@
-"""Decoders: no token looks ahead, and none is dead; the cache goes on where a call stopped."""
+"""Laws of decoders: causality, influence of every token, and resumption from a cache."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole models, called with and without padding: what one call says of another."""
+"""Laws of whole models between calls with and without padding."""
 
 from __future__ import annotations
 

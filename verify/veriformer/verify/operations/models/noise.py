@@ -1,4 +1,4 @@
-"""Measured noise floors: how far rounding alone moves what a black box computes.
+"""Measured noise floors: sensitivity of a black box to rounding errors.
 
 No bound can be derived for a model of which nothing but its call is known. So the same computation is repeated with
 every parameter and every intermediate result moved by a random relative error of one roundoff (Monte-Carlo arithmetic,
@@ -228,7 +228,7 @@ Way = Callable[..., Any]
 
 
 class Spread:
-    """Sensitivity of a way's result to roundoff, over as many perturbed runs as are asked for.
+    """Sensitivity of a way's result to roundoff, over a given number of perturbed runs.
 
     Every run draws the same random numbers, so that what a model draws at random is no noise of rounding.
     moved: by its number, a copy of the model whose parameters carry a roundoff. coarse: as for Roundoff.

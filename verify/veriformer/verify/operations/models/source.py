@@ -1,4 +1,4 @@
-"""Encoders with a decoder: what padding around the source changes, and what the source does."""
+"""Laws of encoder-decoders: influence of the source, and of padding around it."""
 
 from __future__ import annotations
 

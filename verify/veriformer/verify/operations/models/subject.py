@@ -1,4 +1,4 @@
-"""A whole model under test: built once, with what it can do and copies of it that rounding has moved."""
+"""A whole model under test: built once, with its capabilities and perturbed copies."""
 
 # mypy: allow-untyped-calls
 

@@ -1,4 +1,4 @@
-"""Whole models in training: the loss, its gradient, what is saved, and the ways of computing attention."""
+"""Laws of whole models in training: the loss, its gradient, checkpoints, and attention backends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laws of all optimizers: long runs, resuming, gaps, independence, what a step leaves alone, and ends by a law."""
+"""Laws of all optimizers: long runs, resuming, gaps, independence, unchanged tensors, and limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shapes of many tensors together: what is right in the first entries of the first tensor must be so in the last."""
+"""Shapes of many tensors: errors at the end of the last tensor must show as well."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ Group = tuple[list[int], Given | None]
 
 
 class OptimizerExample:
-    """Example of an optimizer: it draws parameters, their gradients and options, asks for runs, and compares them.
+    """Example of an optimizer: it draws parameters, gradients and options, runs the optimizer, and compares runs.
 
     run: a run of all parameters in one group. T: its steps.
     """

@@ -24,7 +24,7 @@ _PLAIN_STEPS = 8
 
 @dataclass
 class Subject:
-    """The optimizer that a target provides, in one dtype. Where nothing can be stepped, ``way`` says why."""
+    """The optimizer that a target provides, in one dtype. way: how it is stepped, or why it cannot be."""
 
     target: Target
     dtype: torch.dtype

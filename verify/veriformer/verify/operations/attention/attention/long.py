@@ -1,4 +1,4 @@
-"""Attention over more keys, queries or heads than a tile holds: what is right in one tile must be right in each."""
+"""Attention over more keys, queries or heads than a tile holds: every tile must be right."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laws of attention over a cache: a text gives the same however it is cut, and what is forgotten is forgotten."""
+"""Laws of attention over a cache: results do not depend on chunks, nor on rows that were dropped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laws of the cache: a plain list of rows is what it is held against, in any sequence of calls."""
+"""Laws of the cache: in any sequence of calls it equals a list of rows."""
 
 from __future__ import annotations
 
