@@ -46,7 +46,7 @@ class Configured(click.Command):
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        """Read the line with the nearest table's values as defaults; an error says where a value comes from."""
+        """Parse the command line with the nearest table's values as defaults; an error names the source of a value."""
         file, table = _nearest(Path.cwd())
         if file is not None:
             extra["default_map"] = _defaults(self.words(), table, file)

@@ -55,7 +55,7 @@ class Request:
     files: tuple[Path, ...]
 
     def plan(self) -> Plan:
-        """Return what is to be done, as far as the command line says it. Raises WaiverError."""
+        """Return the plan of the command line. Raises WaiverError."""
         return Plan(
             target=self.target,
             profile=self.profile,

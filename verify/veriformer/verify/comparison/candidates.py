@@ -73,7 +73,7 @@ class Process:
         self.replaced: dict[str, list[str]] = {}
 
     def load(self) -> None:
-        """Load the candidate, and the reference before it where that is asked for."""
+        """Load the candidate, after the reference if the job demands it."""
         earlier = self.job.get("reference")
         self.earlier = None
         if earlier:
@@ -139,7 +139,7 @@ class Process:
 
 
 def run(job: dict[str, Any]) -> dict[str, Any]:
-    """Run the candidate on every case of a job, and on histories of calls where they are asked for."""
+    """Run the candidate on every case of a job, and on its histories of calls, if any."""
     isolation.limit_memory(MEMORY_GIB)
     process = Process(job)
     process.load()

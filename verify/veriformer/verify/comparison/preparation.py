@@ -109,7 +109,7 @@ class Preparation:
         torch.save({"built": built, "used": used}, file)
 
     def takes(self, prepared: Prepared) -> dict[str, Any] | None:
-        """Return the record of the reference's own call; None where it raises or lacks the gradients asked for."""
+        """Return the record of the reference's own call; None where it raises or lacks the requested gradients."""
         try:
             self.weights(prepared)
             made = self.objects.of(prepared)

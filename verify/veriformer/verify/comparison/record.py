@@ -79,8 +79,7 @@ class Comparison:
             raise FindingsError(as_text(self), self.grave)
 
     def results(self) -> Results:
-        """Return the comparison as results.json: one row for each kind of difference that was looked for, in each
-        dtype."""
+        """Return the comparison as results.json: one row for each kind of difference, in each dtype."""
         return Results(
             suite=suite.record(),
             implementation={

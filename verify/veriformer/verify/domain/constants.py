@@ -51,7 +51,7 @@ class Unadmitted(Exception):
 
 
 def hidden(target: Target, operation: str) -> tuple[str, ...]:
-    """Return the constants of an operation that nobody can read off the signature, or that differ there."""
+    """Return the constants of an operation that no signature shows, or with another default there."""
     known = target.hides(operation)
     return (*(name for name in USUAL.get(operation, {}) if name in known), *stated_defaults(target, operation))
 

@@ -113,7 +113,7 @@ class Probe:
         return [one.name for one in features(self.operation.name) if one.optional]
 
     def _base(self) -> str | None:
-        """Return the dtype in which most is asked: the first in which a plain call is answered."""
+        """Return the base dtype: the first in which a plain call is answered."""
         dtypes = [name for name in _BASES if name in self.operation.dtypes and name in self.dtypes]
         for dtype in dtypes:
             self._make(dtype, "sample_basic", PLAIN)
@@ -151,7 +151,7 @@ class Probe:
         return next((dtype for dtype in dtypes if dtype in answered), None)
 
     def _base_by_sizes(self) -> str | None:
-        """Choose the base dtype of a target that takes only some sizes, by the rule on sizes that ``climbed`` finds."""
+        """Choose the base dtype of a target that takes only some sizes, by the size rules of ``find_size_rules``."""
         for dtype in self.dtypes:
             trial = self._trial(dtype)
             rules = find_size_rules(self.operation.name, trial, lambda t, a: _answer(t, a)[0] is not None)

@@ -53,7 +53,7 @@ def _layered(thing: Any, module: ModuleType | None) -> Any:
 
 
 def _method(kind: type, names: Sequence[str]) -> Callable[..., Any] | None:
-    """Return the first of these methods that a class has by itself, or of a class of its file that it extends."""
+    """Return the first of these methods that a class, or a base class in its file, defines."""
     own = [one for one in inspect.getmro(kind) if one.__module__ == kind.__module__]
     found = (vars(one)[name] for name in names for one in own if inspect.isfunction(vars(one).get(name)))
     return next((method for method in found if not _is_abstract(method)), None)

@@ -93,7 +93,7 @@ def mask_told(candidate: Candidate, arguments: Mapping[str, Any], readings: Read
 
 
 def without_unknown(names: Mapping[str, str], readings: Readings) -> dict[str, str]:
-    """Return the roles without a mask that nobody knows how to read."""
+    """Return the roles without a mask whose meaning is unknown."""
     unknown = ("mask", "padding") if readings.get("mask") == UNKNOWN else ()
     return {role: name for role, name in names.items() if role not in unknown}
 

@@ -86,7 +86,7 @@ def list_ways(parameters: Parameters, start: str | None) -> Iterator[tuple[str, 
 
 
 def find_parameter(way: str, parameters: Parameters, start: str | None) -> str:
-    """Return the parameter by which a way tells of earlier calls."""
+    """Return the parameter by which a layer gets earlier calls."""
     return next(name for one, name in list_ways(parameters, start) if one == way)
 
 

@@ -19,7 +19,7 @@ _WIDTH = 4
 
 
 def causality_of(layer: Callable[[Tensor], Tensor], width: int) -> tuple[str, ...]:
-    """Return the values of ``CAUSALITY`` that a layer may have, given ``[1, LENGTH, width]`` and asked for nothing.
+    """Return the values of ``CAUSALITY`` that a layer may have by default, given ``[1, LENGTH, width]``.
 
     A layer each of whose positions reads every other is not causal; one whose later positions read all that earlier
     ones read, and more, always is, be its diagonal right or not. What reads otherwise, or cannot be called so, may be
@@ -42,7 +42,7 @@ def _hides_what_comes(found: Tensor) -> bool:
 
 
 def causality_of_function(attention: Callable[[Tensor, Tensor, Tensor], Tensor]) -> tuple[str, ...]:
-    """Return the values of ``CAUSALITY`` that attention over ``[1, 1, n, d]`` may have, asked for nothing."""
+    """Return the values of ``CAUSALITY`` that attention over ``[1, 1, n, d]`` may have by default."""
     return causality_of(lambda x: attention(x[None], x[None], x[None])[0], _WIDTH)
 
 

@@ -76,7 +76,7 @@ def is_rate(name: str) -> bool:
 
 
 def is_expansion(name: str) -> bool:
-    """Return whether an argument says how many times wider a hidden layer is."""
+    """Return whether an argument is the ratio of a hidden layer's width to the input's."""
     return bool(
         _EXPANSIONS & set(words(name))
         and {"forward", "ff", "ffn", "mlp", "hidden", "inner", "feedforward"} & set(words(name))
@@ -173,7 +173,7 @@ class UnknownEntry(AttributeError, KeyError):
 
 
 def is_config(kind: Any) -> bool:
-    """Return whether an annotation is a class of configs: a dataclass, or one that is so named."""
+    """Return whether an annotation is a class of configs: a dataclass, or a class with such a name."""
     return dataclasses.is_dataclass(kind) or (inspect.isclass(kind) and kind.__name__.lower().endswith(_ENDINGS))
 
 

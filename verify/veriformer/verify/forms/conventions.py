@@ -16,7 +16,7 @@ def are_opposite(one: str, other: str) -> bool:
 
 
 def hides_some(mask: object) -> bool:
-    """Return whether a mask hides some entries and not all: only such a mask tells how it is read."""
+    """Return whether a mask hides some entries and not all: only such a mask shows its convention."""
     return isinstance(mask, Tensor) and bool((mask != 0).any()) and bool((mask == 0).any())
 
 

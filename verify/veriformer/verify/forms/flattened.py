@@ -52,6 +52,6 @@ _MANY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 def _named_parameter(p: inspect.Parameter) -> inspect.Parameter:
-    """Return a parameter that is given by name; one that may be none is so where nobody says else."""
+    """Return a parameter as keyword-only, with the default None where None is accepted and no default is given."""
     left = p.default is p.empty and may_be_none(p.annotation)
     return p.replace(kind=p.KEYWORD_ONLY, default=None if left else p.default)

@@ -88,7 +88,7 @@ class Projections:
 
 
 def split_heads(w: Mapping[str, Tensor], heads: int, groups: int) -> list[dict[str, Tensor]]:
-    """Return the weights q, k and v of each head by itself; ``heads // groups`` heads share a key and a value."""
+    """Return the separate weights q, k and v of each head; ``heads // groups`` heads share a key and a value."""
     q, k, v = w["q"].chunk(heads, 1), w["k"].chunk(groups, 1), w["v"].chunk(groups, 1)
     return [{"q": q[h], "k": k[h * groups // heads], "v": v[h * groups // heads]} for h in range(heads)]
 

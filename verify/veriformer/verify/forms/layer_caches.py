@@ -35,7 +35,7 @@ from veriformer.verify.forms.layer_sizes import HEADS, WIDTH, sizes_of
 def find_cached_way(
     candidate: Candidate, instance: nn.Module, names: Mapping[str, str], causal: str
 ) -> tuple[str, ...]:
-    """Return the way in which a layer is told of earlier calls, as the only reading; no reading where it keeps none."""
+    """Return the way in which a layer gets earlier calls, as the only reading; no reading where it keeps none."""
     parameters, sizes = candidate.parameters, sizes_of(WIDTH, HEADS, HEADS, WIDTH // HEADS, WIDTH)
     weights, causal = dict(instance.named_parameters()), causal if causal == UNMASKED else CAUSALITY[0]
     x = torch.randn(2, 6, WIDTH, generator=torch.Generator().manual_seed(0))

@@ -40,7 +40,7 @@ def find_causal_flag(candidate: Candidate, names: Mapping[str, str]) -> str:
 
 
 def tenable_causality(candidate: Candidate, instance: nn.Module, names: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the readings of causality that a layer of width ``WIDTH`` may have, by what it does without being asked.
+    """Return the readings of causality that a layer of width ``WIDTH`` may have, by its default behaviour.
 
     One that is causal without a mask is always so, where masks that hide nothing leave it so.
     """

@@ -52,7 +52,7 @@ VALUES: Mapping[str, Any] = {
 
 
 def meaning(meanings: Meanings, place: str, name: str) -> str:
-    """Return the usual name of an argument: its own where nothing else is said."""
+    """Return the usual name of an argument: its own unless a meaning is given."""
     return dict(meanings).get(place + name, name)
 
 

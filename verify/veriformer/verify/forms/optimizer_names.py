@@ -49,9 +49,7 @@ _ADAM, _ADAMW, _SGD = {"adam"}, {"adamw"}, {"sgd"}
 
 
 def operation_named(candidate: Candidate, parameters: Parameters) -> str:
-    """Return the operation that the name says, with what the constructor takes; empty where it says another one, or
-    none.
-    """
+    """Return the operation that name and constructor denote; empty where they denote another or none."""
     words = set(candidate.words)
     if {"adam", "w"} <= words:
         words = words - {"adam", "w"} | _ADAMW

@@ -144,8 +144,7 @@ EXTRA = 2
 
 
 def turn_beside_others(turn: Callable[[Tensor], Tensor], x: Tensor) -> Tensor | None:
-    """Return what becomes of features that stand before others, which must be left as they are; None where they are
-    not."""
+    """Rotate features that precede others, which must be left unchanged; None where they are not."""
     try:
         with torch.no_grad():
             found = turn(torch.cat((x, x[..., :1].expand(*x.shape[:-1], EXTRA)), -1))

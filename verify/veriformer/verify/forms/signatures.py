@@ -109,7 +109,7 @@ def require_known(parameters: Parameters, known: Any, left: tuple[str, ...] = ()
 
 
 def unknown_needed(parameters: Parameters, needed: Names) -> UnknownArgument | None:
-    """Return the error about a call whose needed roles have other names than usual; None where it asks for too few."""
+    """Return the error for a call whose needed roles have unusual names; None where it takes too few arguments."""
     left = {role: names for role, names in needed.items() if not set(names) & parameters.keys()}
     usual = {name for names in needed.values() for name in names}
     asked = [(name, p) for name, p in parameters.items() if p.default is p.empty and p.kind not in _HARMLESS]

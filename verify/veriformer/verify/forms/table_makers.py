@@ -57,7 +57,7 @@ class Maker:
 
     @property
     def _is_told_dtype(self) -> bool:
-        """True if a call of a module is told the dtype of the tables.
+        """Return whether a call of a module takes the dtype of the tables.
 
         Modules that are told it by the features alone often keep tables in the dtype of their first call, by which a
         model is used in one dtype.
@@ -65,7 +65,7 @@ class Maker:
         return self.candidate.is_class and "dtype" in self.names
 
     def tables(self, d: int, n: int, base: float | None, dtype: torch.dtype = torch.float32) -> tuple[Tensor, ...]:
-        """Return the tables for so many positions, in the dtype of the features where that is asked for."""
+        """Return the tables for so many positions, in the dtype of the features on request."""
         if self.candidate.is_class:
             make = self._make(d, base, dtype)
             if self._is_told_dtype:  # as under mixed precision: what a call rounds is not what the next one is given

@@ -45,7 +45,7 @@ def place_arguments(names: Mapping[str, str], way: str, rows: Tensor) -> dict[st
 def turn_beside_other_texts(
     turn: Callable[[Tensor, Tensor], Tensor], x: Tensor, rows: Tensor, axis: int
 ) -> Tensor | None:
-    """Return what becomes of features that stand in a batch behind texts with other positions; None where it fails."""
+    """Rotate features in a batch after texts with other positions; None where it fails."""
     try:
         with torch.no_grad():
             found = turn(torch.cat((x, x), axis), torch.cat((rows.flip(-1), rows)))

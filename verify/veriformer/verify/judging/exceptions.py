@@ -35,7 +35,7 @@ def describe_exception(error: BaseException) -> str:
 
 
 def place_in(message: str) -> tuple[str, str] | None:
-    """Return the place that a message tells of, as ``mine.py:12``, and the code in that line; None without one."""
+    """Return the place that a message names, as ``mine.py:12``, and the code in that line; None without one."""
     place, _, code = message.rpartition(_BEFORE_PLACE)[2].partition(": ") if _BEFORE_PLACE in message else ("", "", "")
     return (place, code) if place else None
 

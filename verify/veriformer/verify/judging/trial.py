@@ -209,7 +209,7 @@ class Trial:
         cotangent: torch.Tensor | None = None,
         operation: str | None = None,
     ) -> Outcome:
-        """Call the target on fresh copies of the arguments, and take the gradients asked for.
+        """Call the target on fresh copies of the arguments, and compute the requested gradients.
 
         Raises Violation where the target raises, or where its result carries no gradient. An example that needs what
         the target does not take is given up.
@@ -266,7 +266,7 @@ class Trial:
         return not needed
 
     def fitted(self, axis: str, size: int) -> int:
-        """Return this size of an axis, or another one that the target takes if it does not take all."""
+        """Return this size of an axis, or another size that the target accepts."""
         return self.target.refusals(self.operation).fitted(axis, size)
 
     def supports(self, feature: str) -> bool:
@@ -281,7 +281,7 @@ class Trial:
         return {key: value for key, value in arguments.items() if key not in lacking} if lacking else arguments
 
     def _differentiable_args(self, operation: str, wrt: Sequence[str]) -> Sequence[str]:
-        """Return the arguments whose gradients can be asked for: none where the target claims to have none."""
+        """Return the arguments with gradients; none where the target claims to have none."""
         if not wrt or self.target.differentiates(operation):
             return wrt
         refused = GRADIENTS in self.target.refusals(operation).messages
@@ -324,7 +324,7 @@ class Trial:
             raise
 
     def _give_up_unless_offered(self, cause: BaseException | None) -> None:
-        """Reject the example where the form of the target says that it has no such call."""
+        """Reject the example where the form of the target lacks such calls."""
         if isinstance(cause, NotOffered) and not self.probing:
             self.unsupported.add(f"{NOT_OFFERED}{cause}")
             self.assume(False)
@@ -452,7 +452,7 @@ class Trial:
             )
 
     def assert_true(self, condition: bool, message: str, expression: str | Callable[[], str], about: str = "") -> None:
-        """Raise Violation with this message unless the condition holds; the expression says the same in a script.
+        """Raise Violation with this message unless the condition holds; the expression is the condition in a script.
 
         expression: or a function that gives it, where its text is long. about: what is required, where the message
         tells more than that.

@@ -69,7 +69,7 @@ def check_parts(
 
 
 def gradients_agree(trial: Trial, outcome: Outcome, references: Mapping[str, Reference]) -> None:
-    """Raise Violation unless the gradient of every argument that asked for one lies within its bound."""
+    """Raise Violation unless every requested gradient lies within its bound."""
     for name in outcome.gradients:
         trial.assert_within_bound(outcome.gradient(name), references[name], f"gradient of {name}")
 

@@ -18,8 +18,7 @@ from veriformer.verify.forms.candidate import Candidate, words
 
 
 def candidates(target: object) -> list[Candidate]:
-    """Return the candidates of a module (and, of a package, of its modules), or a function, a class or an object by
-    itself."""
+    """Return the candidates of a module (and of a package's modules), or a single function, class or object."""
     if isinstance(target, ModuleType):
         return [*_of_module(target, ""), *_of_package(target)]
     module = inspect.getmodule(target) if callable(target) else None

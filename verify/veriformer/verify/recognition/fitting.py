@@ -90,7 +90,7 @@ class Call:
 
 
 def target_of(operation: str, function: Callable[..., Any], conventions: Mapping[str, str]) -> Target:
-    """Return a bound operation as a target by itself."""
+    """Wrap a bound operation as a target."""
     implementation = SimpleNamespace(**{operation: function})
     claims = read_claims({"conventions": dict(conventions)})
     return Target(spec=operation, implementation=implementation, claims=claims, version=None, loader="")
@@ -144,7 +144,7 @@ class Fitting:
         return None
 
     def _plain(self, target: Target) -> Target:
-        """Return a target that is asked for no features which modules that hold their weights hardly ever have."""
+        """Return a target without features that modules with weights hardly ever have."""
         known = {one.name for one in features(self.operation.name)}
         avoided = dict.fromkeys(known & _AVOIDED if HEADS_OF_ITS_OWN in known else known & self.avoided, "")
         return target.within({self.operation.name: Domain(refused=avoided)}) if avoided else target

@@ -57,7 +57,7 @@ _MORE_DRAWN = 4 * DRAWN
 def nearest(
     form: Form, candidate: Candidate, match: Match, pinned: Mapping[str, str], drawn: Fitting | None = None
 ) -> Reading:
-    """Return the reading that fits everywhere, else the one that explains most; of equal ones the contract's own.
+    """Return the reading that fits everywhere, else the best one; of equal ones the contract's own.
 
     Where most calls are refused for the shapes that they have, it is the nearest on calls of other shapes. drawn: the
     calls of the operation, where another candidate was tried on them.

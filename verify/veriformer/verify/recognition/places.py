@@ -37,7 +37,7 @@ def places(target: Target, operations: Iterable[str]) -> dict[str, Place]:
 
 
 def place_of(thing: Any) -> Place | None:
-    """Return where a function or a class begins, or the class of an object; None where no file of its own says so."""
+    """Return the line where a function, a class or an object's class begins; None without a file of its own."""
     while isinstance(thing, functools.partial):
         thing = thing.func
     try:

@@ -56,7 +56,7 @@ def place_of(error: BaseException) -> str | None:
 
 
 def text_of(value: object) -> str:
-    """Return the text of an object; of one that raises, its class."""
+    """Return an object's text; its class where ``str`` raises."""
     try:
         return "".join(("", str(value)))
     except Exception:

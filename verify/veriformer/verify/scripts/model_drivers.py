@@ -520,7 +520,7 @@ def settings_of(model):
 
 
 def window_of(model):
-    """Return the maximum number of tokens that a model sees, where it or its configuration says so; else None."""
+    """Return the maximum number of tokens that a model sees, by itself or its configuration; else None."""
     inner = inner_of(model)
     places = [inner, *(getattr(inner, name, None) for name in ("config", "cfg", "args", "params"))]
     for name in _WINDOWS:

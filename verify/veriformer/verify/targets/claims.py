@@ -72,7 +72,7 @@ class Claims:
 
 
 def read_claims(raw: object) -> Claims:
-    """Return what ``CLAIMS`` says.
+    """Read ``CLAIMS``.
 
     Raises TargetError for a key that is not known, with those that come close. A value that cannot be understood is
     left out with a ClaimsWarning that names it.

@@ -26,7 +26,7 @@ flex = backend("flex")
 
 
 def __getattr__(name: str) -> SimpleNamespace:
-    """Build ``triton`` only where its kernels can run. Raises UnavailableError, which says what they need."""
+    """Build ``triton`` only where its kernels can run. Raises UnavailableError, which names the requirement."""
     if name != "triton":
         raise AttributeError(name)
     require()

@@ -83,7 +83,7 @@ _HEADS = {"causal_lm": "ForCausalLM", "masked_lm": "ForMaskedLM", "seq2seq_lm": 
 def _of(
     operation: str, name: str, sizes: Mapping[str, Any], *, model: str = "", config: str = "", unclaimed: bool = False
 ) -> Architecture:
-    """Return an architecture whose classes are called as most are, unless model or config says otherwise."""
+    """Return an architecture whose classes have the usual names, unless model or config is given."""
     return Architecture(
         operation=operation,
         config=f"{config or name}Config",

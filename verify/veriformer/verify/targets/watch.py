@@ -168,7 +168,7 @@ def entries_of(value: Any) -> Mapping[str, Any] | None:
 
 
 def in_words(value: Any) -> str:
-    """Return a value in words by which two of them are told apart."""
+    """Return a value in words that distinguish it from other values."""
     if value is None or isinstance(value, bool | int | float | str):
         return repr(value)[:60]
     if isinstance(value, list | tuple) and all(isinstance(x, bool | int | float | str) for x in value):

@@ -80,7 +80,7 @@ def _match(candidate: Candidate) -> Match | None:
 
 
 def _takes_one_text(candidate: Candidate, readings: Mapping[str, tuple[str, ...]]) -> bool:
-    """Return whether a cache that is not told how many texts there are takes one, and refuses two."""
+    """Return whether a cache whose batch size is not given accepts one text, and refuses two."""
     return any(
         _answers(candidate, one, 1) and not _answers(candidate, one, 2)
         for one in (dict(zip(readings, each, strict=True)) for each in itertools.product(*readings.values()))

@@ -32,7 +32,7 @@ _BEGINNINGS = ("__init__", "__post_init__", "reset", "clear", "reset_cache", "em
 
 
 def make_cache(candidate: Candidate, sizes: Mapping[str, Any], dtype: torch.dtype) -> Any:
-    """Return an empty cache of these sizes, whose tensors are of a dtype where it is not told one."""
+    """Return an empty cache of these sizes, its tensors of a dtype where the constructor takes none."""
     given = {name: dtype for name in _DTYPES if name in candidate.constructor}
     before = torch.get_default_dtype()
     try:
@@ -44,7 +44,7 @@ def make_cache(candidate: Candidate, sizes: Mapping[str, Any], dtype: torch.dtyp
 
 
 def read_count(made: Any, name: str) -> int | None:
-    """Return the number of tokens that a cache says it holds, by its attribute or method of this name."""
+    """Return the number of tokens in a cache, by its attribute or method of this name."""
     try:
         found = getattr(made, name)
         found = found() if callable(found) else found
@@ -55,7 +55,7 @@ def read_count(made: Any, name: str) -> int | None:
 
 
 def find_count(made: Any) -> str:
-    """Return the name by which an empty cache says that it holds no token; empty where it does not say it."""
+    """Return the attribute or method with which an empty cache reports 0 tokens; empty where there is none."""
     return next((name for name in COUNTS if read_count(made, name) == 0), "")
 
 

@@ -61,7 +61,7 @@ def _trained(candidate: Candidate, given: str, texts: Sequence[str], merges: int
 
 
 def _holding(tokenizer: object) -> str:
-    """Return the attribute of a trained one that holds its merges: by pairs of ids the id that they become."""
+    """Return the attribute of a trained tokenizer with its merges: from pairs of ids to the merged id."""
     for name, value in vars(tokenizer).items():
         if isinstance(value, dict) and all(_is_pair(key) and isinstance(x, int) for key, x in value.items()) and value:
             return name

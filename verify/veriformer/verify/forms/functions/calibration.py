@@ -60,7 +60,7 @@ def _match(candidate: Candidate) -> Match | None:
 
 
 def _list_domains(candidate: Candidate, names: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what may be given: by the name or the documentation of the argument; both where a flag says which."""
+    """Return the domains that may be passed, by the argument's name or documentation; both where a flag decides."""
     domain = domain_of(candidate, (names["probs"],)) if "logits" not in names and not candidate.is_class else ""
     stated = TAKES[0] if names["probs"] in ("logits", "logit") else domain
     return (stated,) if stated in TAKES[::2] else TAKES[::-2]

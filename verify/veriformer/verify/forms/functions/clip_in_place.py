@@ -125,7 +125,7 @@ _OF_MODULES = ("parameters", "model_parameters")
 
 
 def _takes_one(candidate: Candidate) -> bool:
-    """Return whether the code asks whether it is given one tensor in place of several."""
+    """Return whether the code tests for a single tensor in place of several."""
     code = getattr(inspect.unwrap(candidate.thing), "__code__", None)
     return code is not None and {"isinstance", "Tensor"} <= set(code.co_names)
 

@@ -96,7 +96,7 @@ def _with_past(given: dict[str, Any], readings: Readings) -> dict[str, Any]:
 
 
 def _sized(given: dict[str, Any], readings: Readings) -> dict[str, Any]:
-    """Return the number of queries as the code is told it, and where its result is to be."""
+    """Return the number of queries in the form that the code takes, and the place of its result."""
     n = given["n_q"]
     said = {
         SIZES[0]: n,

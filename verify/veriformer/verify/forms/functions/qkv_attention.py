@@ -125,8 +125,7 @@ def _roles(candidate: Candidate) -> dict[str, str] | None:
 
 
 def _answers(candidate: Candidate, names: Mapping[str, str], rank: int) -> bool:
-    """Return whether a plain call of tensors with so many axes is answered, with a mask that hides nothing if one is
-    asked."""
+    """Return whether a plain call of tensors of this rank is answered, with an all-visible mask if one is required."""
     return _plain(candidate, names, torch.zeros((1, 1, 2, 4)[-rank:])) is not None
 
 
@@ -145,7 +144,7 @@ def _plain(candidate: Candidate, names: Mapping[str, str], q: Tensor) -> Tensor 
 
 
 def _causality(candidate: Candidate, readings: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """Return the readings of causality by what it does without being asked; of several layouts the sure ones."""
+    """Return the readings of causality by its default behaviour; of several layouts the certain ones."""
     usual = {"mask": MASKS[0], "mask_axes": _AXES[0]} | {name: values[0] for name, values in readings.items()}
     found = {causality_of_function(_bind(candidate, {**usual, "layout": x})) for x in readings["layout"]}
     sure = {values for values in found if len(values) == 1}
@@ -159,8 +158,7 @@ def _standing(
     readings: Readings | None = None,
     heads: tuple[int, int] = (1, 1),
 ) -> dict[str, Any]:
-    """Return values for options that are left out, where the code must be told so: its width, its scale, no
-    causality."""
+    """Return values for omitted options that the code requires: its width, its scale, no causality."""
     defaults = {role: candidate.parameters[name].default for role, name in names.items()}
     found: dict[str, Any] = {names["width"]: d_k} if "width" in names else {}
     left = [role for role in _LEFT_OUT if defaults.get(role) is inspect.Parameter.empty]

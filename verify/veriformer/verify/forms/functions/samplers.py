@@ -85,7 +85,7 @@ def _gives_probabilities(candidate: Candidate) -> bool:
 
 
 def _as_annotated(candidate: Candidate, name: str, value: Any) -> Any:
-    """Return a number as a tensor where the annotation of the argument says so."""
+    """Return a number as a tensor if the argument is annotated so."""
     is_tensor = annotation_name(candidate.parameters[name]).rpartition(".")[2] == "Tensor"
     return torch.tensor(value) if is_tensor and isinstance(value, int | float) else value
 

@@ -100,7 +100,7 @@ _NAMES = {"warmup_cosine": {"cosine", "cos"}, "warmup": {"warmup"}, "noam": {"no
 
 
 def names_schedule(candidate: Candidate, operation: str) -> bool:
-    """Return whether the name of a class says which schedule it is."""
+    """Return whether the name of a class is that of a schedule."""
     return bool(_NAMES[operation] & set(candidate.words))
 
 

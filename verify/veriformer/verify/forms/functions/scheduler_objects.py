@@ -252,7 +252,7 @@ def _is_demanded(candidate: Candidate, name: str) -> bool:
 
 
 def _asks_for_step(take: Callable[..., Any]) -> bool:
-    """Return whether it must be told which step it is."""
+    """Return whether it requires the step as an argument."""
     asked = [p for p in inspect.signature(take).parameters.values() if p.default is p.empty]
     return len([p for p in asked if p.kind is p.POSITIONAL_OR_KEYWORD]) == 1
 

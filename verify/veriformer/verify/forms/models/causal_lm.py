@@ -107,7 +107,7 @@ def _match_of_class(candidate: Candidate) -> Match | None:
 
 
 def _is_language_model(candidate: Candidate) -> bool:
-    """Return whether the first argument says that it takes tokens."""
+    """Return whether the first argument is named as tokens."""
     return next(iter(candidate.parameters), "") in _IDS[:6]
 
 
@@ -162,7 +162,7 @@ def _looked_at(candidate: Candidate) -> tuple[Calling, tuple[str, ...], dict[str
 
 
 def _with_writer(candidate: Candidate, how: Calling) -> tuple[Calling, tuple[str, ...]]:
-    """Return the function that writes texts with the model, where there is one that goes on from tokens."""
+    """Add the function that generates text with the model, where there is one that continues from tokens."""
     name = generating(candidate)
     if not name:
         return how, ()
@@ -335,8 +335,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Any]:
 
 
 def _judge(function: Callable[..., Any]) -> Fit:
-    """Judge whether no token looks ahead, and the loss is that of the labels: all that can be told without the
-    weights."""
+    """Judge causality, and the loss against the labels: all that can be judged without the weights."""
     model = function()
     ids, others = tokens(), tokens(seed=2)
     others[:, :3] = ids[:, :3]

@@ -76,7 +76,7 @@ def _match(candidate: Candidate) -> Match | None:
 
 
 def _instance(candidate: Candidate) -> Any:
-    """Build an instance whose network is wider than its input: its maps are told by their sizes."""
+    """Build an instance whose network is wider than its input, which identifies its maps by size."""
     sizes = sizes_of(WIDTH, HEADS, HEADS, WIDTH // HEADS, WIDTH)
     return built(candidate, sizes, flags(candidate) | score_scaling(candidate))
 

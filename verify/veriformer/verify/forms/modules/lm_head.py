@@ -40,7 +40,7 @@ def _sizes(width: int, vocabulary: int) -> dict[str, int]:
 
 
 def _weights(candidate: Candidate, width: int, vocabulary: int) -> dict[str, nn.Parameter]:
-    """Return the weight of an embedding, where the constructor asks for that: the head is tied to it."""
+    """Return the weight of an embedding if the constructor takes one: the head is tied to it."""
     asked = [name for name, p in candidate.constructor.items() if p.default is p.empty and _WEIGHTS & set(words(name))]
     return {name: _table(width, vocabulary) for name in asked}
 

@@ -130,7 +130,7 @@ def _turn(candidate: Candidate, made: Any, method: str, x: Tensor, row: Tensor |
 
 
 def _turn_last(candidate: Candidate, made: Any, method: str, x: Tensor, axis: int) -> Tensor | None:
-    """Return what becomes of features as the queries behind a past: fewer than keys, the last of them.
+    """Rotate features as queries behind a past: fewer than keys, at the last positions.
 
     None where the code turns no queries, or says nothing of a past.
     """

@@ -43,7 +43,7 @@ def _bind(candidate: Candidate, readings: Readings) -> Callable[..., Any]:
 
 
 def _judge(function: Callable[..., Any]) -> Fit:
-    """Judge whether it can be built and takes steps: all that can be told without a formula."""
+    """Judge whether it can be built and stepped: all that can be judged without a formula."""
     found = find_stepping(function, torch.float32)
     if isinstance(found, str):
         return Fit(1, 0, 0, False, 0.0, 0.0, error=found, raised=1)

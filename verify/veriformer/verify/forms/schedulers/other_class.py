@@ -62,7 +62,7 @@ def _is_abstract(method: Any) -> bool:
 
 
 def _given(name: str) -> Any:
-    """Return the value of an argument of this name; None where nothing tells its meaning."""
+    """Return the value of an argument of this name; None where its meaning is unknown."""
     if name in GIVEN:
         return GIVEN[name]
     return next((value for hints, value in BY_WORDS.items() if set(hints.split()) & set(words(name))), None)
@@ -102,7 +102,7 @@ def _refused(make: Callable[..., Any], given: Mapping[str, Any]) -> str:
 
 
 def _judge(function: Callable[..., Any]) -> Fit:
-    """Judge whether it can be built: all that can be told without a formula."""
+    """Judge whether it can be built: all that can be judged without a formula."""
     error = _refused(function, {})
     if error:
         return Fit(1, 0, 0, False, 0.0, 0.0, error=error, raised=1)
