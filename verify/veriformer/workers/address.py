@@ -9,7 +9,7 @@ LOCAL = "local"
 
 
 class NoSchedulerError(Exception):
-    """There is no scheduler at that place, or none of use; the message says what was tried."""
+    """There is no usable scheduler at that address; the message lists the attempts."""
 
 
 def check(place: str) -> None:
@@ -22,7 +22,7 @@ def check(place: str) -> None:
 
 
 def need(place: str) -> None:
-    """Raise NoSchedulerError for what is no address, and where Dask is not installed."""
+    """Raise NoSchedulerError for an invalid address, and where Dask is not installed."""
     check(place)
     if find_spec("distributed") is None:
         raise NoSchedulerError(

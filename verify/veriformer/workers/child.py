@@ -42,14 +42,14 @@ def serve(channel: Channel) -> None:
 
 
 class Deferred:
-    """The work of a session, made when the first item comes: what goes wrong there is an answer as well."""
+    """The work of a session, made when the first item comes: an error there is an answer as well."""
 
     def __init__(self, name: str, payload: Any) -> None:
         self._name, self._payload = name, payload
         self._work: Any = None
 
     def answer(self, item: str, extra: Any) -> dict[str, Any]:
-        """Return ``value``, what came of an item as JSON holds it, or ``error``, in words. Raises KeyboardInterrupt."""
+        """Return ``value``, an item's result as JSON, or ``error``, in words. Raises KeyboardInterrupt."""
         try:
             if self._work is None:
                 self._work = _made(self._name, self._payload)

@@ -1,4 +1,4 @@
-"""The side that wants the items done: it sends them out, is told what became of them, and outlives all the others.
+"""Controller of a session: it sends items to workers, receives their outcomes, and outlives them.
 
 At any time only a few items for each thread of each worker are under way, so that what is told, and what memory it
 takes, does not grow with how many there are. A worker that is lost gives back what it was doing. An item that took
@@ -82,7 +82,7 @@ class Controller:
         return [{**one["resources"], "threads": one["nthreads"]} for one in workers.values()]
 
     def run(self, items: Iterable[Item], tell: Tell, extra: Extra = lambda item: None) -> None:
-        """Do all items, and tell what became of each as it comes.
+        """Run all items, and report each outcome as it comes.
 
         extra: what is said of an item alone, asked when all that it needs has been told. Raises LostError where the
         scheduler or the workers stay away; ClusterError where no worker can do the work.
@@ -90,7 +90,7 @@ class Controller:
         Dispatch(self, list(items), tell, extra, lambda: None).go()
 
     def serve(self, source: Callable[[], Item | None], tell: Tell, extra: Extra = lambda item: None) -> None:
-        """Do items as they are asked for, each when there is room for it, until the source has none and all are done.
+        """Run items on demand, each when there is room for it, until the source has none and all are finished.
 
         A source that has none while some are under way is asked again when one of them has been told.
         """
@@ -99,7 +99,7 @@ class Controller:
     # What a run asks of this side
 
     def submit(self, items: Sequence[tuple[Item, Any]], key: str, put: Callable[[Ended], None]) -> Future:
-        """Send items with what is said of each; put is called with their future and its answers when it has ended."""
+        """Send items with their extra arguments; put is called with their future and its answers when it has ended."""
         assert self._client is not None
         client = self._client
         allowed = self._allowed() if self._banned else None
@@ -206,7 +206,7 @@ class Controller:
 
 
 def _fetched(client: Client, future: Future, put: Callable[[Ended], None]) -> None:
-    """Put a future with what it holds, or with None where it holds nothing; without waiting for it here.
+    """Put a future with its result, or None where it has none; without waiting for it here.
 
     Where the worker that has it is gone, the scheduler tries to reach it for half a minute (``comm.timeouts.connect``)
     before it is computed again; all others come meanwhile.
@@ -244,7 +244,7 @@ Ended = tuple[Future, Any]
 
 
 class Side(Protocol):
-    """Interface of the side that speaks to the scheduler."""
+    """Interface of the process that talks to the scheduler."""
 
     @property
     def connected(self) -> bool:
@@ -254,7 +254,7 @@ class Side(Protocol):
         """Return the number of tasks that may be under way."""
 
     def submit(self, items: Sequence[tuple[Item, Any]], key: str, put: Callable[[Ended], None]) -> Future:
-        """Send items with what is said of each; put is called with their future and its answers when it has ended."""
+        """Send items with their extra arguments; put is called with their future and its answers when it has ended."""
 
     def stranded(self, future: Future) -> bool:
         """Return whether no worker that may do it is left."""
@@ -317,7 +317,7 @@ class Dispatch:
                     raise
 
     def _together(self) -> list[str]:
-        """Take the next batch: one item, or as many as take no time; one that has lost its worker goes alone."""
+        """Take the next batch: one item, or several quick ones; an item that has lost its worker goes alone."""
         first = self._drawn()
         names = [] if first is None else [first]
         room = min(_BATCH, int(_BATCH_S / max(self.seconds, 1e-9)))
@@ -338,7 +338,7 @@ class Dispatch:
         return item.name
 
     def _hear(self) -> None:
-        """Take what has ended, all of it at once; where the scheduler is gone, everything is to be sent anew."""
+        """Handle all ended futures; where the scheduler is gone, requeue everything."""
         ended = self._ended()
         if not self.side.connected or any(future.status == "cancelled" for future, _ in ended):
             self.ready.extendleft(reversed([name for names in self.under_way.values() for name in names]))

@@ -59,7 +59,7 @@ class Process:
             raise EOFError(str(error)) from error
 
     def end(self) -> None:
-        """End it, whatever it does."""
+        """End the process, in whatever state."""
         with contextlib.suppress(Exception):
             os.kill(self._pid, signal.SIGKILL)
         with contextlib.suppress(Exception):
@@ -136,7 +136,7 @@ def perform(session: str, items: Sequence[tuple[str, Any, float]]) -> list[dict[
 
 
 def _announce(worker: Worker, session: str, item: str) -> None:
-    """Say that an item begins, and wait until the scheduler knows: what ends this worker is known to have begun.
+    """Announce an item, and wait until the scheduler knows: if it ends this worker, it is known to have begun.
 
     ``Worker.log_event`` only queues its message, which is lost with the worker, so that the item before is blamed.
     """

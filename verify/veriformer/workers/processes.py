@@ -1,4 +1,4 @@
-"""Items done by processes of this machine, forked from one that has imported what they need.
+"""Execution of items by processes of this machine, forked from one that has imported their modules.
 
 A process that ends, hangs or fills its memory costs the item that it was doing: another one takes its place.
 """
@@ -85,7 +85,7 @@ class _Process:
         return time.monotonic() - self.began - (kept_waiting(self.process.pid) - self.waited)
 
     def end(self) -> None:
-        """End it, whatever it does."""
+        """End the process, in whatever state."""
         self.connection.close()
         self.process.kill()
         self.process.join()

@@ -70,11 +70,11 @@ class Outcome:
 
 
 class ClusterError(Exception):
-    """The workers cannot do this work; the message says which and why."""
+    """The workers cannot do this work; the message names the missing or different part."""
 
 
 class LostError(Exception):
-    """The scheduler, or every worker, was gone for longer than we wait. What was finished has been told."""
+    """The scheduler, or every worker, was gone for longer than the limit. Finished items have been reported."""
 
 
 Tell = Callable[[Item, Outcome], None]

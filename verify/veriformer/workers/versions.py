@@ -1,4 +1,4 @@
-"""The versions of everything that a row's result depends on: what parts of one run must have in common."""
+"""Versions of everything on which a row's result depends: the parts of a run must share them."""
 
 from __future__ import annotations
 

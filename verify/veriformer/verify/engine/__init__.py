@@ -1,1 +1,1 @@
-"""Execution of rows: a plan says which, processes run them, a journal keeps what is finished."""
+"""Execution of rows: a plan lists them, processes run them, a journal keeps finished ones."""

@@ -74,11 +74,11 @@ def output(ctx: click.Context, parameter: click.Parameter, path: Path | None) ->
 
 
 class ExecutionError(Exception):
-    """The run cannot be executed there; the message says what is missing and what to do."""
+    """The run cannot be executed there; the message has the missing part and the remedy."""
 
 
 def check_scheduler(place: str | None) -> None:
-    """Raise ExecutionError for what is no address of a scheduler, and where Dask is not installed."""
+    """Raise ExecutionError for an invalid address of a scheduler, and where Dask is not installed."""
     try:
         if place is not None:
             need(place)

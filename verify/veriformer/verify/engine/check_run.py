@@ -1,4 +1,4 @@
-"""Row execution: skip what need not be run, guard against what the target does, return the Result.
+"""Row execution: skip rows that need not run, guard against the target's side effects, return the Result.
 
 A stored counterexample is run again first; memory that a failing row has left behind is given back.
 """
@@ -44,7 +44,7 @@ def run_check(
     stored: str | None = None,
     searching: Callable[[CheckRun, Target, Profile], Search] | None = None,
 ) -> Result:
-    """Run one row to its Result. Whatever the target does short of ending the process becomes a status.
+    """Run one row to its Result. Every outcome but the end of the process becomes a status.
 
     finished: statuses of rows already run, by key, to see whether a prerequisite failed. stored: the script of a known
     counterexample, run before anything is searched for. searching: another way to look for violations.

@@ -1,4 +1,4 @@
-"""Where a run took place: what a reader needs to repeat it, and nothing that names the machine."""
+"""The environment of a run: facts that are needed to repeat it, without the machine's name."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ _OF_OTHER_PARTS = frozenset(("layers", "vocabulary", "length", "batch"))
 
 
 def seen_of(watch: Watch, operation: str) -> Seen:
-    """Return what a watch has seen of an operation."""
+    """Return the recorded coverage of an operation."""
     found = watch.seen.get(operation, watch_seen())
     roots = {(code.co_filename, code.co_firstlineno) for code in watch.roots.get(operation, ())}
     chosen = watch.chosen.get(operation, frozenset())
@@ -67,7 +67,7 @@ def seen_of(watch: Watch, operation: str) -> Seen:
 
 
 def together(parts: Iterable[Mapping[str, Seen]]) -> dict[str, Seen]:
-    """Return what several processes have seen, by operation."""
+    """Merge the coverage that several processes recorded, by operation."""
     found: dict[str, Seen] = {}
     for part in parts:
         for operation, seen in part.items():
@@ -97,7 +97,7 @@ def _values(parts: Sequence[Seen]) -> dict[str, list[str]]:
 
 
 def domains_of(plan: Plan, rows: Sequence[Result], seen: Mapping[str, Seen]) -> dict[str, Domain]:
-    """Return by operation what a probe found out, with what its rows and its recognition add."""
+    """Return the probed domains by operation, completed by rows and recognition."""
     held = dtypes_that_hold(rows)
     pins = {pin["operation"]: pin for pin in judged_whole(plan.recognised)}
     seen = _shared(seen, {operation: pin["name"] for operation, pin in pins.items()})
@@ -159,19 +159,18 @@ def _counts(name: str) -> bool:
 
 
 def asked(domain: Domain) -> Domain:
-    """Return the domain as rows are run in it: without what was not seen."""
+    """Return the domain in which rows are run: without facts on coverage."""
     return replace(domain, unread=(), never_run=(), untaken=(), never_varied=(), flags=())
 
 
 def probed(domains: Mapping[str, Domain]) -> dict[str, Domain]:
-    """Return the domains without what the rows of one part of a run add, which other parts need not share."""
+    """Return the domains without the facts that rows of one part of a run add, which other parts need not share."""
     nothing: dict[str, tuple[()]] = {"answered": (), "never_run": (), "untaken": (), "never_varied": (), "flags": ()}
     return {name: replace(domain, **nothing) for name, domain in domains.items()}  # type: ignore[arg-type]
 
 
 def joined(parts: Sequence[Results]) -> dict[str, Domain]:
-    """Return the domains of a whole run from its parts: what none of those that ran rows of it has seen, the whole has
-    not seen."""
+    """Join the domains of a run's parts: code is unseen if no part that ran its rows has seen it."""
     found = {}
     for name, domain in parts[0].domain.items():
         mine = [part.domain[name] for part in parts if any(row.operation == name for row in part.results)]

@@ -79,7 +79,7 @@ class Journal:
         return {key: row.status for key, row in self.results().items()}
 
     def change(self, changes: Mapping[str, Sequence[str]]) -> None:
-        """Note what of the process's state a target was found to have changed, by operation."""
+        """Record the global state that a target has changed, by operation."""
         self._append({"changes": {operation: list(what) for operation, what in changes.items()}})
 
     def changes(self) -> dict[str, list[str]]:
@@ -88,7 +88,7 @@ class Journal:
         return {operation: sorted(self._changes[operation]) for operation in sorted(self._changes)}
 
     def see(self, seen: Mapping[str, Seen]) -> None:
-        """Note what was run of a target's code, by operation."""
+        """Record the coverage of a target's code, by operation."""
         self._append({"seen": json_safe(seen)})
 
     def seen(self) -> dict[str, Seen]:
@@ -97,7 +97,7 @@ class Journal:
         return dict(self._seen_of)
 
     def _read(self) -> None:
-        """Take up what was written since the last time; of a line no more is kept than what it says."""
+        """Read the lines written since the last call; only their content is kept."""
         for line in self._lines():
             if "requirement" in line:
                 row = Result.from_dict(line)

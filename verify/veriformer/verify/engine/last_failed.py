@@ -15,7 +15,7 @@ Rows = list[tuple[str, str]]
 
 
 def failed(result: Result) -> bool:
-    """Return whether a row says something against the target, or against the suite."""
+    """Return whether a row's status is a failure of the target, or of the suite."""
     return result.status in VIOLATIONS or result.status is Status.HARNESS_ERROR
 
 
@@ -32,7 +32,7 @@ def known(target: str, json_file: Path | None = None) -> Rows:
 
 
 def remember(target: str, found: Results) -> None:
-    """Keep which rows of a run failed; of rows that it did not run, what was known stays known."""
+    """Store which rows of a run failed; rows that did not run keep their stored status."""
     ran = {(row.requirement, str(row.dtype)) for row in found.results}
     kept = [row for row in known(target) if row not in ran]
     everything = _remembered() | {target: [list(row) for row in (*kept, *_failing(found.results))]}

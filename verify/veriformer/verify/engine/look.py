@@ -1,4 +1,4 @@
-"""A process that loads a target, and then finds out what it supports: as whoever starts it sees it."""
+"""A process that loads a target and then probes it, as its parent sees it."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ class Look:
         return self
 
     def describe(self, asked: Asked) -> Any:
-        """Return the description of the loaded target, which is asked for once. Raises TargetError."""
+        """Return the description of the loaded target; called once. Raises TargetError."""
         self._tell(json.dumps(asdict(asked)) + "\n", lines=2)
         return self._read()[1]
 
     def find_out(self, operations: Sequence[str]) -> list[Any]:
-        """Return what the process writes of these operations of the described target, to its end."""
+        """Return the lines that the process writes of these operations of the described target, to its end."""
         self._tell(json.dumps(operations) + "\n", lines=2)
         self._process.wait()
         return self._read()[2:]

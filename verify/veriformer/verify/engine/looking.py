@@ -1,4 +1,4 @@
-"""The process that looks at a target. The target is loaded first: one that raises is answered without PyTorch."""
+"""The process that probes a target. It loads the target first: where that raises, PyTorch is never imported."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from veriformer.verify.targets.lookup import split_target
 
 
 def main(spec: str, file: str) -> int:
-    """Load the target, then write its description into the file, and of each operation what is known.
+    """Load the target, write its description into the file, and then the domain of each operation.
 
     The suite is imported between the two, as if the target had not been.
     """

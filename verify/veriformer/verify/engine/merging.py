@@ -77,7 +77,7 @@ def merge(files: Mapping[str, Results]) -> Merged:
 
 
 def anywhere(implementation: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a description of a target says on every machine: its files may lie elsewhere."""
+    """Return the machine-independent part of a target's description: its files may lie elsewhere."""
     return {key: value for key, value in implementation.items() if key != "where"}
 
 

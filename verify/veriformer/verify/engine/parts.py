@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class NotOneRunError(ValueError):
-    """The files do not belong to one run, or hold a row twice; the message says which and where they differ."""
+    """The files do not belong to one run, or share a row; the message names files and differences."""
 
 
 def check(shards: Mapping[str, Shard | None]) -> Shard:
@@ -51,7 +51,7 @@ def same(what: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> None:
 
 
 def of_this_suite(part: Shard) -> None:
-    """Raise NotOneRunError unless this suite is the one that ran a part: another would plan other rows."""
+    """Raise NotOneRunError unless this suite's version ran the part: another would plan other rows."""
     there, here = part.versions.get("suite"), versions()["suite"]
     if there != here:
         raise NotOneRunError(f"the parts were run by the suite of source {there}, this one has source {here}")

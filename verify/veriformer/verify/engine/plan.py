@@ -98,7 +98,7 @@ class Plan:
 
     @classmethod
     def restore(cls, path: Path) -> Plan:
-        """Read what ``save`` wrote."""
+        """Read a plan written by ``save``."""
         return cls.from_dict(json.loads(path.read_text(encoding="utf-8")))
 
     @classmethod
@@ -107,7 +107,7 @@ class Plan:
         return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()})  # type: ignore[arg-type]
 
     def differences(self, other: Plan, *, asked: bool = False) -> list[str]:
-        """Return in words where two plans differ; asked: only in what a command line says of them."""
+        """Return the differences of two plans in words; asked: only those of the command line."""
         mine, theirs = asdict(self), asdict(other)
         found_out = ("finished", "domains", "recognised", *(_NOT_ASKED if asked else ()))
         return [

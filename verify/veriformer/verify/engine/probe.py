@@ -1,4 +1,4 @@
-"""Look at a target in a process of its own: whether it loads, what it is, where it runs, what it supports.
+"""Probe of a target in other processes: whether it loads, its description, and its domains.
 
 A target that raises, hangs or ends its process while it is imported is thereby a clear message, not a broken run; one
 that does so when it is called costs the domain of that operation and no other.
@@ -50,7 +50,7 @@ def probe(
     jobs: int = 1,
     first: Look | None = None,
 ) -> TargetInfo:
-    """Load the target in other processes, describe it, and find out what it supports of each of these operations.
+    """Load the target in other processes, describe it, and probe each of these operations.
 
     seconds: what an operation that does not come back may take. jobs: over how many processes at most; one loads and
     describes the target before the others are started. first: that process, where it has been started.
@@ -80,7 +80,7 @@ def probe(
 def _found_out(
     spec: str, asked: Asked, operations: Sequence[str], described: Look | None = None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return domains, and what ran of the target's code, by operation.
+    """Return domains, and coverage of the target's code, by operation.
 
     described: a process that has described the target. Where the target ends a process, another one goes on after the
     operation at which it did.

@@ -1,4 +1,4 @@
-"""Description of a loaded target, and of what it supports, found out in the process that has loaded it."""
+"""Description and domains of a loaded target, made in the process that has loaded it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def describe(target: Target, device: str) -> TargetInfo:
 
 
 def domains(target: Target, operations: Sequence[str], device: str, formats: Sequence[str]) -> dict[str, Any]:
-    """Return what a loaded target supports, by operation, of these operations."""
+    """Return the domain of each of these operations of a loaded target."""
     found = {}
     for name in operations:
         if name in _BY_NAME and target.operation(name) is not None:
@@ -64,7 +64,7 @@ def domains(target: Target, operations: Sequence[str], device: str, formats: Seq
 def describe_located(
     found: object, loader: str, spec: str, asked: Asked, caught: Sequence[WarningMessage], file: Path
 ) -> Target:
-    """Write the description of what a word stands for, with the warnings so far, and return it as a target."""
+    """Write the description of the target that a word names, with the warnings so far, and return the target."""
     target = target_of(found, loader, spec, asked.recognised)
     description = describe(target, asked.device)
     told = [str(one.message) for one in caught if issubclass(one.category, ClaimsWarning | PartlyLoadedWarning)]
@@ -73,7 +73,7 @@ def describe_located(
 
 
 def find_out(target: Target, operations: Sequence[str], asked: Asked, file: Path) -> None:
-    """Write of each of these operations what is known into the file, again whenever more of it is."""
+    """Write the domain of each of these operations into the file, again whenever it grows."""
     for name in operations:
         if name in _BY_NAME and target.operation(name) is not None:
             write(file, {"begun": name})
@@ -99,6 +99,6 @@ def find_out(target: Target, operations: Sequence[str], asked: Asked, file: Path
 
 
 def write(file: Path, line: dict[str, Any]) -> None:
-    """Add a line to what the other process reads."""
+    """Add a line for the parent process."""
     with file.open("a", encoding="utf-8") as journal:
         journal.write(json.dumps(json_safe(line)) + "\n")

@@ -91,7 +91,7 @@ class Here:
 
 @dataclass(frozen=True)
 class Place:
-    """Workers of a scheduler. files: what travels there beside the target: wheels, modules, folders of data."""
+    """Workers of a scheduler. files: sent there beside the target: wheels, modules, folders of data."""
 
     scheduler: str
     files: tuple[Path, ...] = ()
@@ -217,7 +217,7 @@ class _Receiver:
     pending: Mapping[str, CheckRun]
 
     def items(self, resources: Mapping[str, float]) -> list[Item]:
-        """Return the rows as items, those that say what an operation computes first: what is wrong is soon told."""
+        """Return the rows as items, equations and contracts first: so that wrong results are reported soon."""
         limit = 2 * self.plan.effort.timeout_s + _SLACK_S
         rows = sorted(self.pending.values(), key=lambda row: row.check.requirement.slug.split(".")[1] not in _FIRST)
         return [
@@ -272,7 +272,7 @@ def add_findings(found: Results, plan: Plan, place: Elsewhere) -> str | None:
 def _look_into(
     rows: everything.ByOperation, duration_s: float, plan: Plan, place: Elsewhere, told: dict[str, list[Finding]]
 ) -> None:
-    """Look for the causes of failing rows on workers, and keep what is found of each operation."""
+    """Diagnose failing rows on workers, and keep the findings of each operation."""
     if rows:
         with place.controller(place.session(plan, "Findings")) as side:
             threads = sum(one["threads"] for one in side.resources)

@@ -42,7 +42,7 @@ def _silent(result: Result) -> None:
 
 
 def settle(plan: Plan, lacking: Mapping[str, str], journal: Journal, tell: Callable[[Result], None]) -> None:
-    """Write down the rows of operations that the target does not provide: nobody need be asked for them."""
+    """Write the results of rows of operations that the target does not provide: they need no process."""
     for row in plan.pending():
         reason = lacking.get(row.check.operation)
         if reason is not None:
@@ -135,7 +135,7 @@ def run_here(plan: Plan, target: Target, journal: Journal, tell: Callable[[Resul
 
 @contextlib.contextmanager
 def _silenced() -> Iterator[None]:
-    """Let what an implementation prints, and warns of, go nowhere."""
+    """Discard output and warnings of an implementation."""
     with (
         open(os.devnull, "w", encoding="utf-8") as nowhere,
         contextlib.redirect_stdout(nowhere),
@@ -182,7 +182,7 @@ def store_findings(found: Results, told: everything.Told) -> None:
 
 
 def _narrowed(found: Results) -> dict[str, Domain]:
-    """Return the domains without what rows found to be refused."""
+    """Return the domains without the features that rows found to be refused."""
     domains = dict(found.domain)
     for row in found.results:
         known = domains.get(row.operation)

@@ -123,7 +123,7 @@ def suggested(row: CheckRun, target: Target, result: Result, seed: str) -> Resul
 
 
 def _alternatives(target: Target) -> Iterator[tuple[str, str]]:
-    """Yield the other values of each convention that was asked for."""
+    """Yield the other values of each convention that was read."""
     for convention in sorted(target.claims.asked):
         held = target.claims.convention(convention)
         yield from ((convention, value) for value in KNOWN_CONVENTIONS[convention] if value != held)

@@ -77,7 +77,7 @@ class Search:
     largest: Counter[str] = field(default_factory=Counter)
 
     def run(self, seed: str) -> Result:
-        """Look for a violation; whatever comes of it is a Result."""
+        """Search for a violation and return a Result in every case."""
         try:
             applies = self.row.check.applies
             reason = applies and applies(self.target, self.row.check.operation, self.row.dtype)
@@ -187,7 +187,7 @@ class Search:
             self.statistics.vacuous += 1
 
     def _finish(self) -> None:
-        """Judge all examples together, where that is asked for; raises Violation."""
+        """Judge all examples together, where the check does so; raises Violation."""
         if self.row.check.finish is not None:
             with self.statistics.sized(lambda: None):
                 self.row.check.finish(self.statistics)

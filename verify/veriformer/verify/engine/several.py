@@ -75,7 +75,7 @@ def absorb(
 
 
 def name_first(found: Results, recognised: Mapping[str, Any]) -> None:
-    """Say in findings about the first candidate of an operation which one that is, where there are several."""
+    """Name the first candidate of an operation in its findings, where there are several candidates."""
     first = {name: name for name in recognised.get("by_name", ())}
     first |= {pin["operation"]: pin["name"] for pin in judged_whole(recognised)}
     others = {pin["operation"] for pin in recognised.get("recognised", ()) if pin not in judged_whole(recognised)}

@@ -69,7 +69,7 @@ def _calls(
     fail_on: Weight = Weight.FRAGILE,
     settled: Callable[[Result], Result] = lambda result: result,
 ) -> list[tuple[CheckRun, Callable[[], None]]]:
-    """Return every row that applies to a target, with what runs it and ends as a test ends.
+    """Return every row that applies to a target, each with a callable that ends as a test ends.
 
     settled: what makes known failures of results. The other arguments are those of ``check``.
     """
@@ -128,7 +128,7 @@ def calls_of(asked: Plan, waiver_file: Path | None) -> list[Call]:
 
 
 def report_outcome(result: Result) -> None:
-    """Tell pytest what became of a row, in its own terms."""
+    """Report a row's outcome to pytest: pass, fail or skip."""
     if result.status in VIOLATIONS or result.status is Status.HARNESS_ERROR:
         part = f" (finding {result.finding})" if result.finding else ""
         pytest.fail(f"{result.key} {result.status}{part}: {clean(result.message)}", pytrace=False)

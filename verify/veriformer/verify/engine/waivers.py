@@ -43,7 +43,7 @@ _OPTIONAL = ("dtype", "example")
 
 
 class WaiverError(ValueError):
-    """The waiver file cannot be used; the message names the table and what is wrong with it."""
+    """The waiver file cannot be used; the message names the table and its error."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +90,7 @@ def check(path: Path, rows: Iterable[tuple[str, str]]) -> list[Waiver]:
 
 
 def fail_on(path: Path | None) -> str | None:
-    """Return the least weight that violates, where a waiver file says so. Raises WaiverError for another word."""
+    """Return the least weight that violates, if a waiver file sets it. Raises WaiverError for an unknown weight."""
     said = _document(path).get("fail_on") if path else None
     known = [weight.value for weight in Weight if weight.advice]
     if said is not None and said not in known:

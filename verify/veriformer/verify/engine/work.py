@@ -17,7 +17,7 @@ from veriformer.verify.targets.shipping import Shipped
 
 
 class Rows:
-    """Runs rows; an item is the key of one, and what is said of it are the statuses that it rests on."""
+    """Task that runs rows. item: a row's key; extra: the statuses that it rests on."""
 
     def __init__(self, payload: Mapping[str, Any]) -> None:
         plan = Plan.from_dict(payload["plan"])
@@ -33,7 +33,7 @@ class Rows:
 
 
 class Findings:
-    """Looks into failing rows; an item is an operation, and what is said of it its rows and the seconds it may take."""
+    """Task that diagnoses failing rows. item: an operation; extra: its rows, and the seconds that it may take."""
 
     def __init__(self, payload: Mapping[str, Any]) -> None:
         self.plan = Plan.from_dict(payload["plan"])
@@ -51,7 +51,7 @@ class Findings:
 
 
 class Probe:
-    """Looks at the target where its device is; an item is anything."""
+    """Task that probes the target on its device; items have no meaning."""
 
     def __init__(self, payload: Mapping[str, Any]) -> None:
         self.plan = Plan.from_dict(payload["plan"])

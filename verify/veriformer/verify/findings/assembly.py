@@ -56,7 +56,7 @@ class Known:
     by_no_rule: bool = False
 
     def said(self, cause: Cause, results: Sequence[Result]) -> str | None:
-        """Return the fault in the rows that the cause explains, in words; None where only the evidence tells.
+        """Return the fault in the rows that the cause explains, in words; None where only the evidence shows it.
 
         NaN or infinity tells more than the name of the convention by which it would be right.
         """
@@ -141,7 +141,7 @@ def weight(cause: Cause, diagnosis: Diagnosis | None = None, *, lost: bool = Fal
 
 
 def _gravest(cause: Cause, diagnosis: Diagnosis | None, *, lost: bool) -> Weight:
-    """Return what is at stake by the requirements and the condition, whatever the calls are."""
+    """Return the weight by requirements and condition, whatever the calls are."""
     weights = [at_stake(example) for example in cause.explained]
     gravest = min(weights, key=_ORDER.index)
     if gravest.advice:
@@ -280,7 +280,7 @@ def _drawn(cause: Cause) -> list[_Shown]:
 
 
 def _meets(condition: Condition, result: Result, example: Counterexample) -> bool:
-    """Return whether the call of a row has the features of a condition, as far as its record tells."""
+    """Return whether the call of a row has the features of a condition, as far as it was recorded."""
     if not condition.names:
         return True
     arguments = {name: _value(value) for name, value in example.arguments.items()}

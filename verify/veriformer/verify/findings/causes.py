@@ -99,7 +99,7 @@ NO_GRADIENT = "the result carries no gradient"
 
 
 class Search:
-    """The search for the causes of what fails in one operation."""
+    """The search for the causes of an operation's failures."""
 
     def __init__(self, operation: str, evidence: Iterable[Example], again: Experiment) -> None:
         self.operation = operation

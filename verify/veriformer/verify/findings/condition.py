@@ -98,17 +98,19 @@ class Condition:
 
 
 def by_the_way(name: str) -> bool:
-    """Return whether most calls have this feature whatever else they have: it says little beside another."""
+    """Return whether most calls have this feature, whatever their other features: beside another it carries no
+    information.
+    """
     return _BY_THE_WAY.search(name) is not None
 
 
 def of_number(name: str) -> bool:
-    """Return whether this feature says that there are several of what most calls have several of: rows, heads."""
+    """Return whether this feature is a count above 1 of an axis that most calls have several of: rows, heads."""
     return _SEVERAL.search(name) is not None
 
 
 def most_have(name: str) -> bool:
-    """Return whether nearly every call has this feature: beside another one it tells calls apart by chance."""
+    """Return whether nearly every call has this feature: beside another one it separates calls by chance."""
     return _MOST_HAVE.search(name) is not None
 
 

@@ -141,8 +141,7 @@ def _combined(
 
 
 def _reproduces(faulty: object, case: Case, target: Target) -> bool:
-    """Return whether a fault gives what the target gives, and, where that is wrong, reproduces some of the wrong
-    entries.
+    """Return whether a fault reproduces the target's results and, where these are wrong, some of the wrong entries.
 
     Another implementation of the same fault may have no value where the target has one, as a derivative of √0: there
     it says nothing.

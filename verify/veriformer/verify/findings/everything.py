@@ -53,7 +53,7 @@ def _gravest(rows: Sequence[Result]) -> int:
 def diagnose_operations(
     rows: ByOperation, target: Target, seed: str, seconds: float, tell: Callable[[str, list[Finding]], None]
 ) -> None:
-    """Look into operation after operation, each in its share of the time that is left, and tell what was found."""
+    """Diagnose operation after operation, each in its share of the time that is left, and report its findings."""
     until = time.process_time() + seconds
     open_rows = sum(map(len, rows.values()))
     for operation, results in rows.items():

@@ -1,4 +1,4 @@
-"""Evidence: what every surveyed example of a row was, and what became of it.
+"""Evidence: every surveyed example of a row, and its outcome.
 
 A signature says what kind a failure is and of what, alike for every example of one cause.
 """
@@ -95,7 +95,7 @@ def shortened(text: str) -> str:
 
 
 def first_words(message: str | None) -> str:
-    """Return the first words of a message without its numbers, which name what was judged, or the exception."""
+    """Return the first words of a message without its numbers: the judged quantity, or the exception."""
     return shortened(str(message).partition("[")[0].partition(":")[0])
 
 

@@ -103,7 +103,7 @@ def of_rows(cause: Cause, results: Sequence[Result]) -> Cause:
 
 
 def of_ties(found: Finding) -> Finding:
-    """Return the finding of such rows: of degenerate input, borne out, and no other than what PyTorch's own does."""
+    """Return the finding of such rows: a confirmed weakness on degenerate input, shared by PyTorch's own operator."""
     weight = found.weight if found.weight.advice else Weight.WEAKNESS
     return replace(
         found,

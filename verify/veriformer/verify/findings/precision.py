@@ -1,4 +1,4 @@
-"""Faults of a format: the calls that fail, made again in another one; what changes with it is rounding or range.
+"""Faults of a dtype: failing calls repeated in another one; a failure that vanishes is one of rounding or range.
 
 Overflow in half precision, which operations share that form a large intermediate result, is told once for all.
 """

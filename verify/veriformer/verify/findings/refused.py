@@ -31,7 +31,7 @@ Sizes = Mapping[Place, int]
 
 
 def by_no_rule(cause: Cause, evidence: Sequence[Example]) -> bool:
-    """Return whether a cause is an exception for some calls that no rule tells from those that are answered."""
+    """Return whether a cause is an exception for some calls that no rule separates from answered ones."""
     if cause.signature.kind is not Failing.RAISES or cause.condition.requirement is not None:
         return False
     share = BY_RULE if cause.condition.names else MOSTLY
@@ -46,7 +46,7 @@ def _told_by_a_size(cause: Cause, evidence: Sequence[Example]) -> bool:
 
 
 def size_rule(failed: Sequence[Sizes], held: Sequence[Sizes], others: Sequence[Sizes] = ()) -> str | None:
-    """Return the rule, in words, by which a size tells the calls that are refused from those that are answered.
+    """Return the rule, in words, by which a size separates refused calls from answered ones.
 
     None where the sizes of no axis are all larger, or all smaller, in the calls that are refused. others: calls that
     are refused perhaps for another reason, which count where the rule is true of them as well.

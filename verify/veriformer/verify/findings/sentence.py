@@ -79,7 +79,7 @@ def _raises(cause: Cause, example: Example) -> str:
 
 
 def raises(message: str) -> str:
-    """Return what a message of an exception says: ``raises IndexError (index 2 is out of bounds, mine.py:12)``.
+    """Return an exception's message as a phrase: ``raises IndexError (index 2 is out of bounds, mine.py:12)``.
 
     Where the exception says nothing, the code that raised it does.
     """
@@ -169,7 +169,7 @@ def _remedy_of_property(about: str, message: str, when: str, slug: str) -> str:
 
 
 def _what_computes(slug: str) -> str:
-    """Return what says how it is computed: the equations of the requirement, or itself."""
+    """Return the reference for the computation: the requirement's equations, or the requirement."""
     numbers = requirement(slug).equations
     if not numbers:
         return f"{slug} demands"

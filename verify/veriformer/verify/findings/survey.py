@@ -136,7 +136,7 @@ def survey(
 
 
 def again(example: Example, target: Target) -> Example | None:
-    """Return the same example on another target; None where that target is asked for other calls by the same draws."""
+    """Repeat an example on another target; None where equal draws give that target other calls."""
     data = ConjectureData.for_choices(example.choices)
     trial = _Watched(example.row, target, st.DataObject(data), ())
     try:

@@ -148,7 +148,7 @@ def _witnesses(operation: str, target: Target, *, half: bool) -> Iterator[tuple[
 
 
 def _instead(target: Target, operation: str, own: Operation, other: Operation) -> Target:
-    """Return the target with another implementation of an operation, which takes what its own takes."""
+    """Return the target with another implementation of an operation, with the signature of its own."""
 
     @functools.wraps(own)
     def call(*args: Any, **options: Any) -> Any:

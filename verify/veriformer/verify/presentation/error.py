@@ -1,4 +1,4 @@
-"""Findings as an exception: what a test raises where a run does not hold."""
+"""Findings as an exception, which a test raises where a run does not hold."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from veriformer.verify.results.finding import Finding
 
 
 class FindingsError(AssertionError):
-    """A run that does not hold; the message is what the terminal shows. ``findings``: what the verdict rests on."""
+    """A run that does not hold; the message is the terminal's text. ``findings``: those that decide the verdict."""
 
     def __init__(self, message: str, findings: list[Finding]) -> None:
         super().__init__(message)

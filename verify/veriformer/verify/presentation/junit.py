@@ -1,4 +1,4 @@
-"""A run as JUnit XML, written once its findings are known: rows say there what verdict and exit status say."""
+"""A run as JUnit XML, written once its findings are known: rows agree with verdict and exit status."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def write_junit(run: Results, path: Path) -> None:
 
 
 def _rows(run: Results) -> Iterable[ElementTree.Element]:
-    """Give a case for each row of what is provided, a failure with the facts of its finding, values and script."""
+    """Yield a case for each provided row, a failure with the facts of its finding, values and script."""
     of = {key: finding for finding in run.findings for key in finding.rows}
     for row in run.results:
         if row.status is Status.NOT_PROVIDED:
@@ -75,7 +75,7 @@ def _kind(status: Status) -> str:
 
 
 def _verdict(run: Results) -> ElementTree.Element:
-    """Return the verdict, which rows do not say: findings, the domain and what was not seen weigh in."""
+    """Return the verdict as a case: findings, the domain and gaps decide it besides rows."""
     case = ElementTree.Element("testcase", classname="veriformer", name=_GAPS, time="0")
     said = f"{word(run).upper()} {headline(run)}. {scope(run)}"
     if run.exit_status:

@@ -54,7 +54,7 @@ _EVERY = 10.0
 
 @contextlib.contextmanager
 def waiting(what: str) -> Iterator[None]:
-    """Say what goes on where nothing can be counted: beside a moving sign on a terminal, elsewhere in a line."""
+    """Show an activity that cannot be counted: a spinner on a terminal, elsewhere a line."""
     out = console()
     if out.is_terminal:
         with out.status(escape(one_line(what, 120))):
@@ -126,7 +126,7 @@ class Live:
             self.console.print(f"{self.title}: {self.done}/{self.total}  {note}", markup=False)
 
     def _tell_of(self, result: Result) -> None:
-        """Say in one line what failed, or that no more such lines come."""
+        """Print one line for a failure, or that no further ones follow."""
         if self.rows or self.failed <= TOLD_AT_ONCE:
             said = escape(one_line(f"{result.key} {result.message or ''}", AT_ONCE))
             self.console.print(f"[{COLOURS[result.status]}]{result.status.upper():>9}[/] {said}")

@@ -1,4 +1,4 @@
-"""Remarks after the findings, one line each: advice, what is not provided, and what was measured."""
+"""Remarks after the findings, one line each: advice, gaps, and measured constants."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def _described(requirement: Requirement) -> dict[str, Any]:
 
 
 def _invocation(run: Results) -> dict[str, Any]:
-    """Return what the run comes to, and why where it has no verdict."""
+    """Return the outcome of the run, and the reason where it has no verdict."""
     level = "error" if run.verdict in _NO_VERDICT else "note"
     said = f"{word(run).upper()} {headline(run)}"
     notes = [said, *(run.gaps if run.verdict in _NO_VERDICT else ())]

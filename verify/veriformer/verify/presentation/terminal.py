@@ -62,7 +62,7 @@ def _word(run: Results) -> Text:
 
 
 def show_recognised(found: Mapping[str, Any], target: str, out: Console) -> None:
-    """Print as what code is judged that was not written for the contract; nothing for other targets."""
+    """Print the recognition of code that was not written for the contract; nothing for other targets."""
     if not found:
         return
     out.print(Text(opening(target, found)))
@@ -86,7 +86,7 @@ def as_text(run: Results) -> str:
 
 
 def capture_text(show: Callable[[Console], None]) -> str:
-    """Return what a function prints, as plain text."""
+    """Return the output of a function as plain text."""
     file = io.StringIO()
     show(Console(file=file, width=WIDTH, color_system=None, highlight=False, emoji=False, markup=False))
     return file.getvalue().removesuffix("\n")
@@ -137,7 +137,7 @@ def show_remarks(remarks: Sequence[Remark], out: Console) -> None:
 
 
 def _grid(lines: Iterable[Sequence[str]], out: Console, label: str = "dim", text: str = "") -> None:
-    """Print lines with their labels before them; what is too long goes on below its own beginning."""
+    """Print lines after their labels; long ones are wrapped below their own beginning."""
     table = Table.grid(padding=(0, 1))
     lines = list(lines)
     if not lines:

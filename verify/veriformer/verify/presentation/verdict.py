@@ -23,7 +23,7 @@ _DTYPES = ("fp64", "fp32", "bf16", "fp16")
 
 
 def target(run: Results) -> str:
-    """Return the implementation by the word it was asked for by."""
+    """Return the implementation's name on the command line."""
     return one_line(run.implementation["target"], 80)
 
 
@@ -35,7 +35,7 @@ def word(run: Results) -> str:
 
 
 def headline(run: Results) -> str:
-    """Return the run in one sentence, for somebody who has never seen this suite; the target's name begins it."""
+    """Return the run in one sentence for a first-time reader; the target's name begins it."""
     said = {"violated": _violated, "holds": _holds, "inconclusive": _inconclusive, "invalid": _invalid}
     return f"{target(run)} {said[str(run.verdict)](run)}"
 
@@ -105,7 +105,7 @@ def _inconclusive(run: Results) -> str:
 
 
 def _unasked(run: Results) -> list[str]:
-    """Return operations that were recognised and have no row in the dtypes that were asked for."""
+    """Return recognised operations without a row in the selected dtypes."""
     found = dict.fromkeys(one["operation"] for one in run.implementation.get("recognised", ()))
     rows = {row.operation for row in run.results}
     return [] if any(name in rows for name in found) else list(found)
@@ -129,7 +129,7 @@ def _invalid(run: Results) -> str:
 
 
 def scope(run: Results) -> str:
-    """Return for what it holds: operations, dtypes, directions, and how much of the contract's features there is.
+    """Return the scope of the verdict: operations, dtypes, directions, and the share of the contract's features.
 
     An operation holds in the dtypes in which its equation was answered and was right, and in no other.
     """
@@ -159,7 +159,7 @@ def _held(run: Results, operations: Sequence[str]) -> str:
 
 
 def _judged(run: Results) -> list[str]:
-    """Return the dtypes in which an equation was seen to hold, whatever findings there are beside it."""
+    """Return the dtypes in which an equation was seen to hold, whatever findings there are."""
     met = {dtype for dtypes in run.held.values() for dtype in dtypes}
     return [name for name in _DTYPES if name in met]
 

@@ -19,7 +19,7 @@ _TEXTS = ("waivers", "store", "examples")
 
 
 class CampaignError(ValueError):
-    """The file of a campaign cannot be used; the message says what was expected and found."""
+    """The file of a campaign cannot be used; the message has expectation and finding."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""A campaign: turns of rows, for as long as it is told.
+"""A campaign: turns of rows until a given time.
 
 State is kept from one campaign to the next, beside Hypothesis' own database, in one JSON file.
 """
@@ -56,7 +56,7 @@ def read_state(folder: Path) -> State:
 
 
 def write_state(folder: Path, state: State, arms: Sequence[Arm]) -> None:
-    """Keep what is known now; rows that this campaign was not about stay as they were."""
+    """Write the present state; rows outside of this campaign stay unchanged."""
     every = {**state.arms, **{arm.name: arm for arm in arms}}
     document = {
         "schema": _SCHEMA,

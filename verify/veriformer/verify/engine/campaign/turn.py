@@ -86,7 +86,7 @@ def stored_examples(held: ExampleDatabase, key: str) -> bool:
 
 
 class _Watched(Trial):
-    """A trial that notes what its calls were like, in words: their features, and each size in powers of two."""
+    """A trial that records features of its calls, in words, and each size in powers of two."""
 
     def __init__(self, row: CheckRun, target: Target, data: st.DataObject) -> None:
         super().__init__(target, row.check.operation, row.check.positional, row.dtype, row.device, data)
@@ -113,8 +113,7 @@ class _Watched(Trial):
 
 @dataclass
 class _TurnSearch(Search):
-    """A search that goes on for some seconds. hardest: the largest ratio known of this row. more: what several of its
-    examples have covered."""
+    """A search of some seconds. hardest: the row's largest known ratio. more: covered by several of its examples."""
 
     kind: Kind = Kind.INDEPENDENT
     seconds: float = 1.0
@@ -172,7 +171,7 @@ class _TurnSearch(Search):
         return True
 
     def example(self, data: st.DataObject) -> None:
-        """Judge one example, and note how near it came and what it was like."""
+        """Judge one example, and record its ratio and its features."""
         searching = self.best is None
         known, self.statistics.worst_ratio = (self.statistics.worst_ratio, self.statistics.worst_size), None
         covered = Counter(self.statistics.covered)
