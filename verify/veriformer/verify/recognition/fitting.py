@@ -127,7 +127,7 @@ class Fitting:
     def holds(self, function: Callable[..., Any], conventions: Mapping[str, str]) -> bool | None:
         """Return whether every call that a function answers is right, in the first format in which it answers some.
 
-        It ends at the first that is not. None where no call is answered.
+        It ends at the first call that is not. None if no call is answered.
         """
         target = self._plain(target_of(self.operation.name, function, conventions))
         if hidden(target, self.operation.name):  # its constants are found from all calls

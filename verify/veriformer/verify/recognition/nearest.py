@@ -91,13 +91,13 @@ def _nearest(
     if not choices:
         raise Unfit("the claims leave no reading of it")
     if len(choices) > FINAL and fitting is not None:
-        first = _tenable(_screen(tried, choices))
+        first = tenable(_screen(tried, choices))
         first.sort(key=lambda pair: pair[1].rank(), reverse=True)  # stable: of equal ones the contract's own is first
         kept = [choice for i, (choice, fit) in enumerate(first) if i < FINAL or (fit.everywhere and i < 3 * FINAL)]
         kept.append(max(first, key=lambda pair: (pair[1].answered - pair[1].raised, pair[1].rank()))[0])
         choices = [choice for choice in choices if choice in kept]
     found = [tried(choice, 1) for choice in choices]
-    best = max((one for one, _ in _tenable([(one, one.fit) for one in found])), key=lambda one: one.fit.rank())
+    best = max((one for one, _ in tenable([(one, one.fit) for one in found])), key=lambda one: one.fit.rank())
     if fitting is None:
         return best
     unasked = [
@@ -187,7 +187,7 @@ def _in_two_steps(
     return [{name: one[name] for name in match.readings} for one in found[:READINGS]]
 
 
-def _tenable(found: list[tuple[_T, Fit]]) -> list[tuple[_T, Fit]]:
+def tenable(found: list[tuple[_T, Fit]]) -> list[tuple[_T, Fit]]:
     """Drop the readings by which the code refuses so many more calls than by another that fewer are left, or by which
     hardly any can be made.
 

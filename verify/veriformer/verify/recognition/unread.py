@@ -22,7 +22,7 @@ from veriformer.verify.forms.meanings import BUILT, CALLED, IDENTITY, VALUES, WI
 from veriformer.verify.forms.recording import open_parameters, record_parameters, with_default
 from veriformer.verify.forms.rotation import STARTS
 from veriformer.verify.recognition.fitting import Fitting
-from veriformer.verify.recognition.nearest import OPERATION, READINGS, Reading, choices_of, conventions_of
+from veriformer.verify.recognition.nearest import OPERATION, READINGS, Reading, choices_of, conventions_of, tenable
 
 MOST = 8
 """Maximum number of parameters that are tried."""
@@ -139,22 +139,23 @@ def _is_right(found: Reading, drawn: Fitting, name: str, default: Any) -> bool:
         if function is not None:
             some = [drawn.holds(function, one) for one in _conventions(found)]
             if any(one is not None for one in some):
-                held.append(any(some) or _is_right_otherwise(found, name, value))
+                held.append(any(some) or _is_right_otherwise(found, drawn, name, value))
     return bool(held) and all(held)
 
 
-def _is_right_otherwise(found: Reading, name: str, value: Any) -> bool:
+def _is_right_otherwise(found: Reading, drawn: Fitting, name: str, value: Any) -> bool:
     """Return whether a candidate is right by some reading with another value of a parameter: a flag may choose it."""
-    varied = _vary(found, name, value)
+    varied, usual = _vary(found, name, value), drawn.fit(_bound(found, name, value), found.conventions)
     try:
         match = None if varied is None else found.form.match(varied.candidate)
         if varied is None or match is None:
             return False
-        drawn = Fitting(OPERATION[found.form.operation], most=NUMBERS)
+        own = Fitting(OPERATION[found.form.operation], most=NUMBERS)
         conventions = list(choices_of(conventions_of(found.form, match), {}, ""))
         readings = itertools.islice(choices_of(match.readings, {}, ""), READINGS)
         functions = (found.form.bind(varied.candidate, reading) for reading in readings)
-        return any(drawn.holds(function, one) for function in functions for one in conventions)
+        right = (own.fit(function, one) for function in functions for one in conventions if own.holds(function, one))
+        return any((fit, fit) in tenable([(usual, usual), (fit, fit)]) for fit in right)
     except Exception:  # whatever it does when it is built so
         return False
 
