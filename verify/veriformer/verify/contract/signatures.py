@@ -34,7 +34,7 @@ POSITIONAL: dict[str, tuple[str, ...]] = {
 
 
 def arguments(operation: str) -> Mapping[str, Argument]:
-    """Return the arguments of an operation with the options of what makes one of them; none for a model."""
+    """Return an operation's arguments, and the options of the operation that makes one of them; none for a model."""
     record = OPERATIONS.get(operation)
     if record is None:
         return {}

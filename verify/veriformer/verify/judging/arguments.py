@@ -1,4 +1,4 @@
-"""Arguments for the target: copied, and completed where its signature requires what is optional in the contract.
+"""Arguments for the target: copied, and completed by optional arguments that its signature requires.
 
 For formulas they are converted.
 """

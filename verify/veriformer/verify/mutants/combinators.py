@@ -56,7 +56,7 @@ def instead(broken: Operation) -> Fault:
 
 
 def change_any_result(change: Callable[[Any], Any]) -> Fault:
-    """Return the fault that changes the whole result, whatever it is."""
+    """Return the fault that changes the whole result, of any type."""
     return instead(lambda op, *args, **options: change(op(*args, **options)))
 
 

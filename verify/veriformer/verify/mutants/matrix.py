@@ -1,4 +1,4 @@
-"""The kill matrix: every mutant against every requirement of its operations, and what correct variants are accused of.
+"""The kill matrix: every mutant against every requirement of its operations, and violations of correct variants.
 
 ``cells`` runs one member and is the unit of parallel work; ``KillMatrix`` puts the cells of any number of members
 together, in whatever order they come. Every row stands for itself: nothing is blocked by a prerequisite that fails.
@@ -83,7 +83,7 @@ def _run(member: Member, rows: Iterable[tuple[Check, str]], profile: Profile, se
 
 @dataclass(frozen=True)
 class KillMatrix:
-    """The cells of a run, and what follows from them. shard: which part of a run this is, None for a whole one."""
+    """The cells of a run, and their totals. shard: which part of a run this is, None for a whole one."""
 
     profile: Profile
     seed: str

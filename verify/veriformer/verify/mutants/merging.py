@@ -32,7 +32,7 @@ class Wanted:
         ]
 
     def members(self) -> Mapping[str, Member]:
-        """Return those that it chooses from: the generic ones where they are asked for, or all others."""
+        """Return the members to choose from: the generic mutants if requested, else all others."""
         return generic() if any(word.startswith("generic") for word in self.select) else EVERYONE
 
     def part(self, number: int, of: int, seconds: Mapping[str, float]) -> Shard:
@@ -73,7 +73,7 @@ def of_document(document: Mapping[str, Any]) -> KillMatrix:
 
 
 def merge(files: Mapping[str, KillMatrix]) -> tuple[KillMatrix, list[str]]:
-    """Return the whole matrix, and in words what is missing of it.
+    """Return the whole matrix, and its missing parts in words.
 
     Raises NotOneRunError where the files do not belong to one run.
     """

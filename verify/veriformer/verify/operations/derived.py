@@ -45,7 +45,7 @@ def operation(
     refuses: Refusals = lambda trial, good: (),
     **given: Any,
 ) -> OpInfo:
-    """Return the OpInfo of an operation: what is given here, and the rest derived from the record of its call.
+    """Return the OpInfo of an operation: the arguments given here, and the rest derived from the record of its call.
 
     Draws come from the letters where none are given.
 
@@ -77,7 +77,7 @@ def operation(
 
 
 def _with_parameters(record: Operation, trial: Trial, plain: Arguments) -> Arguments:
-    """Return the call with the parameters that it leaves out, about 1, where its other tensors give their sizes."""
+    """Add omitted parameters, from 1 to 2, to a call whose other tensors determine their sizes."""
     sizes = record.sizes({name: plain[name].shape for name in record.tensors if name in plain})
     shapes = {
         name: [sizes.get(letter, 0) for (letter, *_) in letters_of(one.axes)]
@@ -119,7 +119,7 @@ def _by_position(record: Operation, a: Mapping[str, Any]) -> list[Any]:
 
 
 def _options(formula: Callable[..., Any], record: Operation, a: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the formula takes by name of the arguments: options, conventions, and masks that a check knows."""
+    """Return the formula's keyword arguments: options, conventions, and masks known to a check."""
     return {name: a[name] for name in _keywords(formula) if name in a and name not in record.call}
 
 

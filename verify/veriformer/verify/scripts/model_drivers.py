@@ -333,7 +333,7 @@ def losses(model, ids, mask=None, *, labels, **asked):
 
 @torch.no_grad()
 def reported_loss(model, ids, mask=None, *, labels, **asked):
-    """Return the loss that the model itself gives for labels."""
+    """Return the model's own loss for labels."""
     return ask(model, ids, mask, labels=labels, **asked).loss.double().reshape(1, 1)
 
 

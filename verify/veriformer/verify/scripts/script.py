@@ -53,7 +53,7 @@ class Seed:
     value: int
 
     def generator(self) -> torch.Generator:
-        """Return a new generator in the state that this seed gives."""
+        """Return a new generator with this seed."""
         return torch.Generator().manual_seed(self.value)
 
 

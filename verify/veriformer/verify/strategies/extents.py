@@ -1,4 +1,4 @@
-"""Sizes of all axes of a call together: log-uniform, at the edges of tiles or between, within what an example may cost.
+"""Sizes of all axes of a call together: log-uniform, at the edges of tiles or between, within an example's budget.
 
 What fails only where several things are large at once (wide heads over many keys, many tensors of many entries) is met
 only by drawing them together. Axes are drawn one after the other, in a drawn order: up to four of them first, each in

@@ -38,7 +38,7 @@ def tensors(operation: str) -> Mapping[str, Tensor]:
 
 
 def _usual_ranks(operation: str, tensor: Tensor) -> range:
-    """Return the ranks that people give a tensor: losses are of rows, or of batches of rows."""
+    """Return the usual ranks of a tensor: losses are of rows, or of batches of rows."""
     if isinstance(tensor, Integers):
         return range(1, 3)
     return range(2, 4) if operation in dtypes.NUMBERS else range(1, 5)

@@ -50,7 +50,7 @@ def _clipped_by_norm_of_norms(grads: list[Tensor], c: float) -> tuple[list[Tenso
 
 
 def _power_of_two(x: float) -> float:
-    """Return the largest power of two not above x; 1 for 0 and for what is not finite."""
+    """Return the largest power of two not above x; 1 for 0, NaN and infinities."""
     return math.ldexp(1.0, math.frexp(x)[1] - 1) if 0 < x < math.inf else 1.0
 
 

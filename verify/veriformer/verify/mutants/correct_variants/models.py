@@ -23,7 +23,7 @@ from veriformer.verify.mutants.staged_reference.narrow import Autocast, InHalf, 
 
 
 class _Materialised(Attention):
-    """The weights spelled out, normalised in fp32 whatever the dtype."""
+    """Attention with explicit weights, normalised in fp32 in every dtype."""
 
     def forward(self, x: Tensor, source: Tensor, scene: Scene, layer: int | None) -> Tensor:
         B, n, _ = x.shape

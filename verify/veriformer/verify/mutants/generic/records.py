@@ -72,7 +72,7 @@ class GenericMutant:
         return tuple(entry.partition("/")[0] for entry in self.entries)
 
     def build(self) -> object:
-        """Return the operations of the package with the edit made. Raises whatever importing it raises."""
+        """Return the operations of the edited package. Raises the exceptions of its import."""
         tree = apply_edit(copy.deepcopy(tree_of(self.site.module)), self.site)
         return implementation(_rebuilt(self.site.module, tree), self.entries)
 
@@ -246,7 +246,7 @@ class _Edited(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def _rebuilt(name: str, tree: ast.Module) -> ModuleType:
-    """Return the package with the module of that name made from this tree. Raises whatever importing it raises."""
+    """Return the package with the module of that name made from this tree. Raises the exceptions of its import."""
     finder = _Edited(name, tree)
     with _set_aside():
         sys.meta_path.insert(0, finder)

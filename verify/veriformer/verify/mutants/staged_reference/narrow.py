@@ -47,7 +47,7 @@ class InHalf:
 
 
 class Cast:
-    """A layer as it is in another dtype."""
+    """A layer in another dtype."""
 
     def __init__(self, block: nn.Module, dtype: torch.dtype) -> None:
         self.block, self.dtype = block, dtype
@@ -56,7 +56,7 @@ class Cast:
         return getattr(self.block, name)
 
     def __call__(self, x: Tensor, scene: Scene, layer: int) -> Tensor:
-        """Return the layer's result, in the dtype of what went in."""
+        """Return the layer's result, in the dtype of its input."""
         weights = {name: p.to(self.dtype) for name, p in self.block.named_parameters()}
         found: Tensor = functional_call(self.block, weights, (x.to(self.dtype), scene, layer))
         return found.to(x.dtype)

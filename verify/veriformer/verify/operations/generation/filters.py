@@ -27,9 +27,7 @@ def undecided(xp: RunningError, logits: Any, p: float) -> np.ndarray:
 
 
 def _other_sums(xp: RunningError, logits: Any, before: Any) -> list[Any]:
-    """Return the mass before each token as the mass up to it less its own, and as 1 less that of itself and what
-    follows.
-    """
+    """Return the mass before each token by subtraction: from the mass up to it, and from 1."""
     q, rank = softmax(xp, logits), ranks(logits)
     rising = rank.shape[-1] - 1 - rank
     following = xp.cumsum(xp.take_along(q, np.argsort(rising, axis=-1), axis=-1))

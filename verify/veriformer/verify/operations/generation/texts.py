@@ -49,9 +49,7 @@ def single_bytes(text: str) -> list[bytes]:
 
 
 def pieces(trial: Trial, arguments: Arguments, kind: type) -> tuple[list[Any], str]:
-    """Return the pieces that a call gives, and their expression. Raises Violation unless they are a list of this
-    kind.
-    """
+    """Return the pieces of a call's result, and their expression. Raises Violation unless they are such a list."""
     outcome = trial.call(arguments)
     e, value = outcome.name, outcome.value
     right = isinstance(value, list) and all(isinstance(piece, kind) and piece for piece in value)
@@ -61,9 +59,7 @@ def pieces(trial: Trial, arguments: Arguments, kind: type) -> tuple[list[Any], s
 
 
 def merges(trial: Trial, arguments: Arguments) -> tuple[list[tuple[bytes, bytes]], str]:
-    """Return the merges that training gives, and their expression. Raises Violation unless they are pairs of byte
-    strings.
-    """
+    """Return the merges that training learned, and their expression. Raises Violation for other than byte pairs."""
     outcome = trial.call(arguments)
     e, value = outcome.name, outcome.value
     listed = f"[tuple(pair) for pair in {e}]"

@@ -78,9 +78,7 @@ def _cuts(text: str) -> Iterator[list[str]]:
 
 
 def _cut(trial: Trial, a: Arguments) -> tuple[float, str]:
-    """Return the total of the cut that a call gives, and its expression. Raises Violation unless it is a cut of the
-    text.
-    """
+    """Return the total of a call's cut, and its expression. Raises Violation unless it is a cut of the text."""
     found, e = pieces(trial, a, str)
     same(trial, "".join(found), f"''.join({e})", a["text"], "what the pieces join to")
     scored = f"sum({a['log_probs']!r}.get(piece, -inf) for piece in {e})"

@@ -55,9 +55,7 @@ def layer_norm_one_pass(xp: Any, a: Mapping[str, Any]) -> list[Any]:
 
 
 def layer_norm_one_pass_vjp(xp: Any, a: Mapping[str, Any], g: Any) -> dict[str, Any]:
-    """Return the gradient as the chain rule gives it for the one-pass variance: σ² passes on 2 x / d, and −2 μ to the
-    mean.
-    """
+    """Compute the gradient of the one-pass variance by the chain rule: σ² passes on 2 x / d, and −2 μ to the mean."""
     mean, centred, r = _moments(xp, a)
     x, d = a["x"], a["x"].shape[-1]
     h = g if a.get("weight") is None else g * a["weight"]

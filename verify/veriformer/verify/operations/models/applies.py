@@ -1,4 +1,4 @@
-"""Support by a model, for which it is judged: each function gives the reason for its absence, or None.
+"""Capabilities of a model under test: each function returns the reason for a missing one, or None.
 
 A model that cannot be built or called at all is no matter of support: the check says what it raised.
 """

@@ -32,9 +32,7 @@ _SHARP = (1.0, 0.5, 2.0)
 
 
 def _written(e: ModelExample, ids: torch.Tensor, new: int, **given: Any) -> tuple[torch.Tensor, str]:
-    """Return the text [B, n + new] that ``generate`` gives, and its name in a script. Raises Violation for another
-    form.
-    """
+    """Return the text [B, n + new] of ``generate``, and its name in a script. Raises Violation for another shape."""
     apart: dict[str, Any] = {} if writes_batches(e.subject) else {"each": True}
     outcome = e.ask("generated", ids=ids, new=new, **apart, **given)
     x, n, ids = outcome.value, ids.shape[1], ids.expand(given.get("rows", len(ids)), -1)

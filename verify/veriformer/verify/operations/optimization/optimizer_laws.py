@@ -53,7 +53,7 @@ _BETWEEN = ("missing", "zeroed", "resumed", "rewound")
 
 
 def options_of(arguments: Arguments) -> dict[str, Any]:
-    """Return a run without what happens between its steps."""
+    """Return a run's arguments without the actions between its steps."""
     return {key: value for key, value in arguments.items() if key not in _BETWEEN}
 
 

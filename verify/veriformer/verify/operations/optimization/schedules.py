@@ -102,7 +102,7 @@ def quadrupled(rates: torch.Tensor) -> torch.Tensor:
 
 
 def rates_of(trial: Trial, operation: OpInfo, arguments: Arguments) -> tuple[Observation, Reference]:
-    """Return the rates that a call gives, and what they must be."""
+    """Return the rates of a call, and their references."""
     return trial.call(arguments).result, operation.exact(trial, arguments)[0]
 
 

@@ -1,4 +1,4 @@
-"""Cross entropy with the log-sum-exp subtracted last: what fused kernels compute.
+"""Cross-entropy with the log-sum-exp subtracted last, as in fused kernels.
 
 L_t = lse(z_t) Σ y − Σ y z_t. Over the reals it is −Σ y log p; in floats it carries the rounding of the log-sum-exp,
 which is as large as the logits are far from 0.

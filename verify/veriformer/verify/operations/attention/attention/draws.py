@@ -167,9 +167,7 @@ def draw_bias(
     axes: tuple[bool, ...] | None,
     kinds: Sequence[str] = KINDS,
 ) -> dict[str, Any]:
-    """Return a bias of these axes beside what was chosen before, with some entries −∞ where that leaves every query a
-    key.
-    """
+    """Draw a bias of these axes beside the options chosen before, with some entries −∞ if every query keeps a key."""
     if axes is None:
         return {}
     kind = trial.draw(values(kinds))

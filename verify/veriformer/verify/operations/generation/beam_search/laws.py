@@ -67,7 +67,7 @@ def _read(trial: Trial, arguments: Arguments, outcome: Outcome) -> Found:
 
 
 def _references(trial: Trial, arguments: Arguments) -> tuple[list[Text], Any, Any]:
-    """Return every text, with what its score must be and how far it may be off."""
+    """Return every text, with its exact score and the bound."""
     texts, xp = every_text(arguments), over_float64(trial.dtype_name)
     return texts, *xp.judgeable(scores(xp, texts, arguments["length_penalty"]))
 

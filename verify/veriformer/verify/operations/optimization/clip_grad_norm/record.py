@@ -29,8 +29,7 @@ BEYOND = "norm+1e-6 beyond max_norm"
 
 
 def denominator(claims: Claims) -> dict[str, Any]:
-    """Return what a target adds to the norm before it divides (nothing, unless it claims otherwise), and whether it
-    does so beyond the maximum alone."""
+    """Return the target's addend to the norm in the divisor (0 unless claimed), and whether only beyond the maximum."""
     claimed = claims.convention("clip_grad_norm.denominator")
     return {"added": 0.0 if claimed == "norm" else EPSILON, "beyond": claimed == BEYOND}
 

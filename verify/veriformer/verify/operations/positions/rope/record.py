@@ -20,7 +20,7 @@ from veriformer.verify.targets.claims import Claims
 
 
 def by_default(claims: Claims) -> dict[str, Any]:
-    """Return the pairing where none is asked for: interleaved, unless the target claims otherwise."""
+    """Return the default pairing: interleaved, unless the target claims otherwise."""
     return {"by_default": claims.convention("rope.pairing")}
 
 
