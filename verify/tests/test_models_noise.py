@@ -25,7 +25,7 @@ def ratios(model: torch.nn.Module, runs: int, change: float = 0.0) -> list[float
     for seed in range(runs):
         generator = torch.Generator().manual_seed(seed)
         ids = torch.randint(0, 29, (2, 6), generator=generator)
-        moved = lambda i, seed=seed: noise.moved(model, 100 * seed + i)  # noqa: E731
+        moved = lambda i, seed=seed: noise.perturb(model, 100 * seed + i)  # noqa: E731
         ways = ((calls.whole, {"ids": ids}), (calls.in_parts, {"ids": ids, "splits": [2, 3]}))
         one, two = (noise.cells(way(model, **given)) for way, given in ways)
         squares = [noise.Spread(way, given, model, moved, seed).squares(noise.RUNS) for way, given in ways]
@@ -81,14 +81,14 @@ def test_whole_numbers_and_masks_are_left_alone() -> None:
 
 
 def test_tied_parameters_stay_tied_in_a_moved_copy(model: torch.nn.Module) -> None:
-    assert calls.shared(noise.moved(model, 0)) == [["embedding.weight", "head.weight"]]
+    assert calls.shared(noise.perturb(model, 0)) == [["embedding.weight", "head.weight"]]
 
 
 def test_what_a_model_draws_at_random_is_no_noise() -> None:
     torch.manual_seed(3)
     careless = Decoder(Shape(dropout=0.3)).double().train()
     ids = torch.arange(6)[None]
-    squares = noise.Spread(calls.whole, {"ids": ids}, careless, lambda i: noise.moved(careless, i), 0).squares(2)
+    squares = noise.Spread(calls.whole, {"ids": ids}, careless, lambda i: noise.perturb(careless, i), 0).squares(2)
     assert float(np.sqrt(squares.max())) < 1e-10
 
 

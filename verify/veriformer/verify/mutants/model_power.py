@@ -114,7 +114,7 @@ def target(fault: type[Planted], inner: str, size: float) -> Any:
     return wrap(SimpleNamespace(causal_lm=lambda: kind(Shape(position="rope")), CLAIMS=claims))
 
 
-def found(law: str, inner: str, size: float) -> bool:
+def is_found(law: str, inner: str, size: float) -> bool:
     """Return whether 95 % of tries find a deviation of this size."""
     fault, requirement = LAWS[law]
     (check,) = (one for one in checks() if one.requirement.slug == f"causal_lm.{requirement}")
@@ -131,7 +131,7 @@ def found(law: str, inner: str, size: float) -> bool:
 def smallest(law: str, inner: str) -> float | None:
     """Return the smallest deviation found, from 1 downwards in steps of FACTOR; none where not even that is."""
     size, last = 1.0, None
-    while size > SMALLEST and found(law, inner, size):
+    while size > SMALLEST and is_found(law, inner, size):
         size, last = size / FACTOR, size
     return last
 

@@ -165,14 +165,14 @@ def _answers(form: Form, candidate: Candidate, match: Match, pinned: Mapping[str
     if first is None:
         return False
     others = ({**first, name: x} for name, values in match.readings.items() for x in values if x != first[name])
-    return any(drawn.asked(form.bind(candidate, choice), SCREENED)[0] for choice in (first, *others))
+    return any(drawn.count_answers(form.bind(candidate, choice), SCREENED)[0] for choice in (first, *others))
 
 
 def _count_reached(form: Form, candidate: Candidate, match: Match, pinned: Mapping[str, str], drawn: Fitting) -> int:
     """Return the number of calls that reach the code by the first readings: its instances have a place for their
     weights."""
     first = next(choices_of(match.readings, pinned, f"{form.operation}."), None)
-    return 0 if first is None else drawn.asked(form.bind(candidate, first), SCREENED)[1]
+    return 0 if first is None else drawn.count_answers(form.bind(candidate, first), SCREENED)[1]
 
 
 def _held(candidate: Candidate) -> int:

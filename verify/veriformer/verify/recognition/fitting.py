@@ -149,7 +149,7 @@ class Fitting:
         avoided = dict.fromkeys(known & _AVOIDED if HEADS_OF_ITS_OWN in known else known & self.avoided, "")
         return target.within({self.operation.name: Domain(refused=avoided)}) if avoided else target
 
-    def answered(self, function: Callable[..., Any], conventions: Mapping[str, str]) -> list[Arguments]:
+    def answered_calls(self, function: Callable[..., Any], conventions: Mapping[str, str]) -> list[Arguments]:
         """Return the arguments of the calls that were answered, in the format in which some were."""
         found = []
         for key, calls in self.calls.items():
@@ -159,7 +159,7 @@ class Fitting:
                 found += [call.arguments for call in calls if _answer(target, call)[0] is not None]
         return found
 
-    def refused(self, function: Callable[..., Any], conventions: Mapping[str, str]) -> frozenset[str]:
+    def refused_features(self, function: Callable[..., Any], conventions: Mapping[str, str]) -> frozenset[str]:
         """Return the features of shapes that calls can be drawn without, where no call that has one was answered."""
         target = self._plain(target_of(self.operation.name, function, conventions))
         calls = self._drawn(self.answers[0], target, conventions) if self.answers else []
@@ -172,7 +172,7 @@ class Fitting:
             if any(held) and not any(x and y for x, y in zip(held, answered, strict=True))
         )
 
-    def asked(self, function: Callable[..., Any], every: int) -> tuple[int, int]:
+    def count_answers(self, function: Callable[..., Any], every: int) -> tuple[int, int]:
         """Count the calls answered, and those that reached the code, which may have refused them.
 
         every: one of so many drawn calls is tried, in the first dtype that the operation has.

@@ -68,7 +68,7 @@ def nearest(
     fitting = Fitting(OPERATION[form.operation])
     function = form.bind(candidate, found.readings)
     fitting.fit(function, found.conventions)
-    refused = fitting.refused(function, found.conventions)
+    refused = fitting.refused_features(function, found.conventions)
     return _nearest(form, candidate, match, pinned, replace(fitting, calls={}, avoided=refused)) if refused else found
 
 
@@ -150,7 +150,7 @@ def _answering_all(
     found = []
     for one in choices_of(later, {}, ""):
         reading = tried((dict(best.conventions), {**best.readings, **one}), 1)
-        calls = fitting.answered(form.bind(candidate, reading.readings), best.conventions)
+        calls = fitting.answered_calls(form.bind(candidate, reading.readings), best.conventions)
         tells = [form.told_by[name] for name in untold]
         if reading.fit.raised == 0 and all(any(t(candidate, a, reading.readings) for a in calls) for t in tells):
             found.append(reading)
@@ -217,7 +217,7 @@ def _is_told(
     apart."""
     if name not in best.match.readings or f"{best.form.operation}.{name}" in pinned:
         return True
-    answered = fitting.answered(best.form.bind(candidate, best.readings), best.conventions)
+    answered = fitting.answered_calls(best.form.bind(candidate, best.readings), best.conventions)
     return not answered or any(tells(candidate, arguments, best.readings) for arguments in answered)
 
 

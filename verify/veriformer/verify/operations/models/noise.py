@@ -203,7 +203,7 @@ def inexact(func: Any) -> bool:
     return not views and _name(func) not in _EXACT and any("Tensor" in str(a.type) for a in func._schema.arguments)
 
 
-def moved(model: nn.Module, seed: int, coarse: float = 0.0) -> nn.Module:
+def perturb(model: nn.Module, seed: int, coarse: float = 0.0) -> nn.Module:
     """Return a copy of a model with a random error of one unit in the last place in every parameter and buffer."""
     generator = torch.Generator().manual_seed(seed)
     other = copy.deepcopy(model)

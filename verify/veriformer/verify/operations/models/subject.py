@@ -57,9 +57,9 @@ class Subject:
     def moved(self, number: int, coarse: float = 0.0) -> nn.Module:
         """Return a copy of the model whose parameters carry a random roundoff, by its number; the first are cached."""
         if number >= noise.RUNS:
-            return noise.moved(self.model(), number, coarse)
+            return noise.perturb(self.model(), number, coarse)
         if (number, coarse) not in self._moved:
-            self._moved[number, coarse] = noise.moved(self.model(), number, coarse)
+            self._moved[number, coarse] = noise.perturb(self.model(), number, coarse)
         return self._moved[number, coarse]
 
     @cached_property

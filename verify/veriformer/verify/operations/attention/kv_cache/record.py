@@ -34,7 +34,7 @@ def draw_cache(trial: Trial) -> Arguments:
     return {**sized(trial, axes, room), "actions": ("update",) * len(chunks), "rows": draw_rows(trial, axes, chunks)}
 
 
-def shown(outcome: Outcome, arguments: Arguments) -> list[Observation]:
+def updated_rows(outcome: Outcome, arguments: Arguments) -> list[Observation]:
     """Return keys and values after every update."""
     return [outcome.item(0, i) for i in range(2 * arguments["actions"].count("update"))]
 
@@ -105,6 +105,6 @@ KV_CACHE = OpInfo(
     sample_basic=_ordinary_cache,
     formulas=(_cache_formula,),
     invalid_calls=_bad_caches,
-    parts=shown,
+    parts=updated_rows,
     use_exact_oracle=False,
 )
