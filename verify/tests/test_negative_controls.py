@@ -38,8 +38,8 @@ from veriformer.verify.mutants.combinators import (
     Fault,
     Operation,
     change_any_result,
-    changed,
-    given,
+    change_arguments,
+    change_result,
     gradient_of,
     instead,
 )
@@ -111,20 +111,20 @@ def blurred(x: Tensor) -> Tensor:
     return torch.ldexp((m * 16).round() / 16, e).to(x.dtype)
 
 
-IN_ANOTHER_DTYPE = changed(lambda x: x.to(torch.float64 if x.dtype != torch.float64 else torch.float32))
+IN_ANOTHER_DTYPE = change_result(lambda x: x.to(torch.float64 if x.dtype != torch.float64 else torch.float32))
 FAMILIES: dict[str, Fault] = {
     "contract": IN_ANOTHER_DTYPE,
     "result_dtype": IN_ANOTHER_DTYPE,
-    "equation": changed(more),
+    "equation": change_result(more),
     "gradient": gradient_of(0, shifted),
     "purity": instead(modifies),
-    "layout": given(ignores_strides),
+    "layout": change_arguments(ignores_strides),
     "refusal": instead(accepts),
     "refusal_names_argument": instead(mumbles),
-    "batch": changed(mixed),
+    "batch": change_result(mixed),
     "long": instead(by_tiles),
     "numpy_numbers": instead(particular),
-    "accuracy": changed(blurred),
+    "accuracy": change_result(blurred),
 }
 
 

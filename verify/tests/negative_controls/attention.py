@@ -14,7 +14,7 @@ from veriformer.verify.mutants.combinators import (
     Fault,
     Operation,
     by_name,
-    changed,
+    change_result,
     gradient_of,
     instead,
     without,
@@ -118,7 +118,7 @@ def few_heads(op: Operation, *args: Any, **options: Any) -> Tensor:
 
 SPECIFIC: dict[str, Fault] = {
     "causal_mask.window": known("KV-01", "causal_mask"),
-    "causal_mask.nested": changed(lambda x: x.flip(0)),
+    "causal_mask.nested": change_result(lambda x: x.flip(0)),
     "causal_mask.fresh": lambda op: remembered,
     "causal_mask.alignment": known("MASK-01", "causal_mask"),
     "attention.scale": without("scale"),
@@ -150,7 +150,7 @@ SPECIFIC: dict[str, Fault] = {
     "attention.scale_balance": gradient_of(0, more),
     "attention.linear_in_values": by_name(lambda v, **_: {"v": v + 0.05 * v * v}),
     "attention.empty_row": instead(uniform_when_empty),
-    "attention.no_query": changed(lambda x: x[..., :0] if x.numel() == 0 else x),
+    "attention.no_query": change_result(lambda x: x[..., :0] if x.numel() == 0 else x),
     "attention.hidden_poison": instead(touches_hidden),
     "attention.hidden_scores": instead(not_low_enough),
     "attention.range": instead(scores_in_half),

@@ -10,7 +10,14 @@ from torch import Tensor
 
 from tests.negative_controls.common import known, shifted
 from tests.negative_controls.scores import short_numbers
-from veriformer.verify.mutants.combinators import Fault, Operation, change_any_result, given, gradient_of, instead
+from veriformer.verify.mutants.combinators import (
+    Fault,
+    Operation,
+    change_any_result,
+    change_arguments,
+    gradient_of,
+    instead,
+)
 
 
 def flat(x: Tensor) -> Tensor:
@@ -252,7 +259,7 @@ SPECIFIC: dict[str, Fault] = {
     "masked_lm_loss.positions": instead(by_position),
     "masked_lm_loss.conservation": gradient_of(0, shifted),
     "masked_lm_loss.range": instead(naive_loss),
-    "masked_lm_loss.far_classes": given(short_numbers),
+    "masked_lm_loss.far_classes": change_arguments(short_numbers),
     "masked_lm_loss.no_target": change_any_result(lambda x: torch.where(x == 0, torch.nan, x)),
     "top_k_filter.untouched": instead(normalised),
     "top_k_filter.count": known("TOPK-01", "top_k_filter"),

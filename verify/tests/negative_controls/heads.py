@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from tests.negative_controls.common import known
-from veriformer.verify.mutants.combinators import Fault, Operation, change_any_result, changed, instead, without
+from veriformer.verify.mutants.combinators import Fault, Operation, change_any_result, change_result, instead, without
 
 
 class Cache:
@@ -172,7 +172,7 @@ SPECIFIC: dict[str, Fault] = {
     "dropout.rate": instead(fewer_dropped),
     "dropout.independence": known("DO-08", "dropout"),
     "dropout.generator": without("generator"),
-    "xavier_normal.contract": changed(lambda x: x[None]),
+    "xavier_normal.contract": change_result(lambda x: x[None]),
     "xavier_normal.normality": instead(uniform),
     "xavier_normal.generator": without("generator"),
     "multi_head_attention.sum_of_heads": change_any_result(lambda x: x + 0.0625),

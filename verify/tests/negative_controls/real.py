@@ -12,7 +12,7 @@ from torch import Tensor
 
 from tests.negative_controls.common import GOOD
 from tests.negative_controls.heads import Cache
-from veriformer.verify.mutants.combinators import Fault, Operation, given, instead
+from veriformer.verify.mutants.combinators import Fault, Operation, change_arguments, instead
 
 
 def experts_in_a_byte(op: Operation, x: Tensor, router: Tensor, *args: Any, **options: Any) -> Tensor:
@@ -190,10 +190,10 @@ def narrow_distances(op: Operation, num_heads: int, n_q: int, n_k: int) -> Tenso
 NARROW: dict[str, tuple[str, Fault, str]] = {
     "a bias after rounding": ("feed_forward.range", instead(rounded_bias), "fp16"),
     "a stream that is rounded": ("transformer_block.range", instead(rounded_stream), "fp16"),
-    "labels in half precision": ("cross_entropy.far_classes", given(narrow_labels), "bf16"),
-    "targets in half precision": ("perplexity.far_classes", given(narrow_labels), "fp16"),
-    "masked labels in half precision": ("masked_lm_loss.far_classes", given(narrow_labels), "bf16"),
-    "ids in half precision": ("token_embedding.long", given(narrow_ids), "bf16"),
+    "labels in half precision": ("cross_entropy.far_classes", change_arguments(narrow_labels), "bf16"),
+    "targets in half precision": ("perplexity.far_classes", change_arguments(narrow_labels), "fp16"),
+    "masked labels in half precision": ("masked_lm_loss.far_classes", change_arguments(narrow_labels), "bf16"),
+    "ids in half precision": ("token_embedding.long", change_arguments(narrow_ids), "bf16"),
     "a choice in half precision": ("greedy.long", instead(narrow_choice), "bf16"),
     "distances in half precision": ("alibi_bias.long", instead(narrow_distances), "bf16"),
 }

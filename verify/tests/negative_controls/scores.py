@@ -8,7 +8,15 @@ import torch
 from torch import Tensor
 
 from tests.negative_controls.common import known, mixed, more, shifted
-from veriformer.verify.mutants.combinators import Fault, Operation, changed, given, gradient_of, instead, without
+from veriformer.verify.mutants.combinators import (
+    Fault,
+    Operation,
+    change_arguments,
+    change_result,
+    gradient_of,
+    instead,
+    without,
+)
 
 
 def by_place(op: Operation, z: Tensor, dim: int = -1) -> Tensor:
@@ -109,48 +117,50 @@ SPECIFIC: dict[str, Fault] = {
     "softmax.jacobian": gradient_of(0, shifted),
     "softmax.permutation": instead(by_place),
     "softmax.range": known("SM-02", "softmax"),
-    "logsumexp.between": changed(lambda x: x - 3.0),
+    "logsumexp.between": change_result(lambda x: x - 3.0),
     "logsumexp.range": known("SM-02", "logsumexp"),
     "cross_entropy.conservation": gradient_of(0, shifted),
     "cross_entropy.ignored": instead(lambda op, z, t, **o: op(z, t, **o) + 0.01 * z.mean()),
     "cross_entropy.reductions": known("CE-02", "cross_entropy"),
-    "cross_entropy.smoothing": given(
+    "cross_entropy.smoothing": change_arguments(
         lambda *a, label_smoothing=0.0, **o: (a, {**o, "label_smoothing": label_smoothing**2})
     ),
-    "cross_entropy.one_hot": given(
+    "cross_entropy.one_hot": change_arguments(
         lambda z, t, **o: ((z, t), {**o, "label_smoothing": 0.0} if t.is_floating_point() else o)
     ),
-    "cross_entropy.partition": changed(mixed),
+    "cross_entropy.partition": change_result(mixed),
     "cross_entropy.range": instead(naive_cross_entropy),
-    "cross_entropy.far_classes": given(short_numbers),
+    "cross_entropy.far_classes": change_arguments(short_numbers),
     "cross_entropy.hidden_classes": instead(zero_times_infinity),
-    "cross_entropy.no_target": changed(lambda x: torch.where(x == 0, torch.nan, x)),
-    "perplexity.uniform": changed(lambda x: x.log2()),
-    "perplexity.counted": given(lambda z, t, **o: ((z + 0.1 * z.mean(), t) if z.ndim > 3 else (z * len(z) / 3, t), o)),
+    "cross_entropy.no_target": change_result(lambda x: torch.where(x == 0, torch.nan, x)),
+    "perplexity.uniform": change_result(lambda x: x.log2()),
+    "perplexity.counted": change_arguments(
+        lambda z, t, **o: ((z + 0.1 * z.mean(), t) if z.ndim > 3 else (z * len(z) / 3, t), o)
+    ),
     "perplexity.partition": instead(mean_of_means),
     "perplexity.range": instead(naive_cross_entropy),
-    "perplexity.far_classes": given(short_numbers),
-    "perplexity.no_target": changed(lambda x: torch.where(x == 1, 0 * x, x)),
-    "layer_norm.shift": given(lambda x, *a, **o: ((x + 0.1 * x * x, *a), o)),
+    "perplexity.far_classes": change_arguments(short_numbers),
+    "perplexity.no_target": change_result(lambda x: torch.where(x == 1, 0 * x, x)),
+    "layer_norm.shift": change_arguments(lambda x, *a, **o: ((x + 0.1 * x * x, *a), o)),
     "layer_norm.scale": known("LN-02", "layer_norm"),
-    "layer_norm.odd": changed(torch.abs),
+    "layer_norm.odd": change_result(torch.abs),
     "layer_norm.affine": instead(plus_weight),
     "layer_norm.near_eps": known("LN-02", "layer_norm"),
     "layer_norm.constant_rows": known("LN-02", "layer_norm"),
     "layer_norm.range": instead(squares_in_half),
     "layer_norm.conditioning": known("LN-04", "layer_norm"),
     "rms_norm.scale": instead(eps_on_root),
-    "rms_norm.odd": changed(torch.abs),
+    "rms_norm.odd": change_result(torch.abs),
     "rms_norm.affine": instead(plus_weight),
     "rms_norm.near_eps": instead(eps_on_root),
     "rms_norm.range": instead(squares_in_half),
-    "clip_grad_norm.direction": changed(shifted),
-    "clip_grad_norm.norm_bound": changed(more),
+    "clip_grad_norm.direction": change_result(shifted),
+    "clip_grad_norm.norm_bound": change_result(more),
     "clip_grad_norm.identity": instead(always_scales),
-    "clip_grad_norm.zero_maximum": given(lambda grads, max_norm: ((grads, max_norm or 1.0), {})),
+    "clip_grad_norm.zero_maximum": change_arguments(lambda grads, max_norm: ((grads, max_norm or 1.0), {})),
     "clip_grad_norm.no_gradients": instead(needs_some),
     "clip_grad_norm.zero_gradients": instead(divides_by_zero),
-    "clip_grad_norm.not_finite": given(
+    "clip_grad_norm.not_finite": change_arguments(
         lambda grads, max_norm: (([g.nan_to_num(0, 0, 0) for g in grads], max_norm), {})
     ),
     "clip_grad_norm.range": instead(naive_clip),

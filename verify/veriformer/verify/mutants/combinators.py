@@ -24,7 +24,7 @@ Operation = Callable[..., Any]
 Fault = Callable[[Operation], Operation]
 
 
-def changed(change: Callable[[Tensor], Tensor]) -> Fault:
+def change_result(change: Callable[[Tensor], Tensor]) -> Fault:
     """Return the fault that changes the result; in a list with a norm, every tensor of the list."""
 
     def fault(op: Operation) -> Operation:
@@ -37,7 +37,7 @@ def changed(change: Callable[[Tensor], Tensor]) -> Fault:
     return fault
 
 
-def given(change: Callable[..., Any]) -> Fault:
+def change_arguments(change: Callable[..., Any]) -> Fault:
     """Return the fault that changes the arguments: ``change(*args, **options)`` returns both."""
 
     def fault(op: Operation) -> Operation:
@@ -96,12 +96,12 @@ def gradient_of(place: int, change: Callable[[Tensor], Tensor]) -> Fault:
 
 def without(name: str) -> Fault:
     """Ignore an option that is given."""
-    return given(lambda *args, **options: (args, {k: v for k, v in options.items() if k != name}))
+    return change_arguments(lambda *args, **options: (args, {k: v for k, v in options.items() if k != name}))
 
 
 def instead_of(name: str, value: Any) -> Fault:
     """Fix an option to this value."""
-    return given(lambda *args, **options: (args, {**options, name: value}))
+    return change_arguments(lambda *args, **options: (args, {**options, name: value}))
 
 
 def by_name(change: Callable[..., dict[str, Any]]) -> Fault:

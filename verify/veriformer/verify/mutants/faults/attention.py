@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from veriformer.verify.mutants.combinators import Fault, by_name, changed, edited, without
+from veriformer.verify.mutants.combinators import Fault, by_name, change_result, edited, without
 
 
 def _model_width(*, q: Tensor, scale: float | None, **_: Any) -> dict[str, Any]:
@@ -41,7 +41,7 @@ def _first_column_when_decoding(*, q: Tensor, bias: Tensor | None, **_: Any) -> 
 
 FAULTS: dict[str, dict[str, Fault]] = {
     "ATT-01": {"attention": by_name(_model_width)},
-    "ATT-05": {"attention": changed(_unpermuted)},
+    "ATT-05": {"attention": change_result(_unpermuted)},
     "FA-13": {"attention": without("scale")},
     "CAP-02": {"attention": edited("attention", ("tanh * softcap", "s * tanh"))},
     "CAP-03": {"attention": without("softcap")},

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from veriformer.verify.mutants.combinators import Fault, edited, given
+from veriformer.verify.mutants.combinators import Fault, change_arguments, edited
 
 
 def _model_width(x: Tensor, w_q: Tensor, *weights: Tensor, **options: Any) -> Any:
@@ -21,13 +21,13 @@ def _tiled(x: Tensor, w_q: Tensor, w_k: Tensor, w_v: Tensor, w_o: Tensor, **opti
 
 
 FAULTS: dict[str, dict[str, Fault]] = {
-    "ATT-01": {"multi_head_attention": given(_model_width)},
+    "ATT-01": {"multi_head_attention": change_arguments(_model_width)},
     "ATT-05": {
         "multi_head_attention": edited(
             "multi_head_attention", ("xp.reshape(xp.swapaxes(x, 1, 2), (b, n", "xp.reshape(x, (b, n")
         )
     },
-    "GQA-01": {"multi_head_attention": given(_tiled)},
+    "GQA-01": {"multi_head_attention": change_arguments(_tiled)},
     # The mask of a context is ignored.
     "MASK-08": {
         "multi_head_attention": edited(

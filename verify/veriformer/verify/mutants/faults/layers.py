@@ -11,8 +11,8 @@ from veriformer.verify.formulas.base import widen
 from veriformer.verify.mutants.combinators import (
     Fault,
     Operation,
+    change_arguments,
     edited,
-    given,
     gradient_of,
     instead,
     with_gradient,
@@ -94,7 +94,7 @@ FAULTS: dict[str, dict[str, Fault]] = {
     "LN-02": {name: edited(name, *_EPS_ON_DEVIATION) for name in ("layer_norm", "rms_norm")},
     "LN-03": {"layer_norm": edited("layer_norm", ("xp.sqrt(", "xp.power("), (" + eps)", " + eps, 2)"))},
     "LN-04": {"layer_norm": edited("layer_norm", ONE_PASS)},
-    "LN-08": {"rms_norm": given(_one_plus_offset)},
+    "LN-08": {"rms_norm": change_arguments(_one_plus_offset)},
     "LN-09": {"rms_norm": edited("rms_norm", ("_mean(xp, x * x)", "xp.narrow(_mean(xp, xp.narrow(x * x)))"))},
     "LN-10": {"rms_norm": instead(_weight_summed_by_rows)},
     "LN-11": {"rms_norm": edited("rms_norm", ("x * x) + eps", "x * x) + eps / x.shape[-1]"))},

@@ -13,8 +13,8 @@ from veriformer.verify.formulas.base import widen
 from veriformer.verify.mutants.combinators import (
     Fault,
     Operation,
+    change_arguments,
     edited,
-    given,
     instead,
     replace_by,
     with_gradient,
@@ -96,7 +96,7 @@ FAULTS: dict[str, dict[str, Fault]] = {
         "mse_loss": instead(_divided_twice),
     },
     "ACT-01": {"gelu": without("approximate"), "feed_forward": edited("feed_forward", _TANH)},
-    "ACT-02": {"swiglu": given(lambda x, w_gate, w_up, w_down: ((x, w_up, w_gate, w_down), {}))},
+    "ACT-02": {"swiglu": change_arguments(lambda x, w_gate, w_up, w_down: ((x, w_up, w_gate, w_down), {}))},
     "ACT-03": {"silu": replace_by(lambda x: _OverflowingSlope.apply(x))},  # type: ignore[no-untyped-call]
     "MOE-01": {
         "mixture_of_experts": edited(
@@ -107,7 +107,7 @@ FAULTS: dict[str, dict[str, Fault]] = {
     },
     "FFN-01": {name: edited(name, _NARROW) for name in ("mlp", "feed_forward")},
     "RES-01": {"residual": edited("residual", ("fx if scale == 1 else fx * scale", "xp.narrow(fx * scale)"))},
-    "EMB-02": {"lm_head": given(lambda h, weight: ((h, weight.detach()), {}))},
+    "EMB-02": {"lm_head": change_arguments(lambda h, weight: ((h, weight.detach()), {}))},
     "EMB-04": {"lm_head": edited("lm_head", ("xp.matmul(h,", "xp.matmul(h * h.shape[-1] ** -0.5,"))},
     "EMB-05": {"token_embedding": replace_by(lambda ids, weight: _NarrowSums.apply(ids.long(), weight))},  # type: ignore[no-untyped-call]
     "INIT-02": {"xavier_normal": instead(_packed)},

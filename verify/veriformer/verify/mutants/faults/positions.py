@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from veriformer.verify.mutants.combinators import Fault, Operation, edited, given, instead, instead_of
+from veriformer.verify.mutants.combinators import Fault, Operation, change_arguments, edited, instead, instead_of
 
 Scaling = tuple[str, float] | None
 
@@ -69,10 +69,10 @@ FAULTS: dict[str, dict[str, Fault]] = {
             ),
         )
     },
-    "ROPE-03": {"rope": given(_other_pairing)},
+    "ROPE-03": {"rope": change_arguments(_other_pairing)},
     "ROPE-09": {"rope": instead_of("base", 10000.0)},
     "ROPE-10": {"rope": instead(_always_longer)},
-    "ROPE-11": {"rope": given(_doubled_without_scaling)},
+    "ROPE-11": {"rope": change_arguments(_doubled_without_scaling)},
     "ALIBI-01": {name: edited(name, _ONE_SEQUENCE) for name in ("alibi_slopes", "alibi_bias")},
     # Distances among the queries' own positions, and none where there is one query.
     "ALIBI-03": {
@@ -80,5 +80,5 @@ FAULTS: dict[str, dict[str, Fault]] = {
             "alibi_bias", ("+ (n_k - n_q) - np.arange(n_k)[None, :]", "- np.arange(n_k)[None, :] * (n_q > 1)")
         )
     },
-    "T5-03": {"t5_relative_position_bucket": given(lambda r, **options: ((-r.long(),), options))},
+    "T5-03": {"t5_relative_position_bucket": change_arguments(lambda r, **options: ((-r.long(),), options))},
 }

@@ -7,7 +7,7 @@ from typing import Any
 
 from veriformer.spec.edits import Edit
 from veriformer.verify.formulas.stepper import Stepper
-from veriformer.verify.mutants.combinators import Fault, Operation, edited, given, instead, instead_of
+from veriformer.verify.mutants.combinators import Fault, Operation, change_arguments, edited, instead, instead_of
 from veriformer.verify.targets.impl import reference
 
 
@@ -60,7 +60,7 @@ FAULTS: dict[str, dict[str, Fault]] = {
     "OPT-14": {
         "sgd_momentum": edited("sgd_momentum", ("xp.asarray(s.v), g, beta", "xp.asarray(s.v), g + s.v * beta, beta"))
     },
-    "SCH-02": {"noam": given(_first_steps_alike)},
+    "SCH-02": {"noam": change_arguments(_first_steps_alike)},
     "SCH-03": dict.fromkeys(("warmup", "warmup_cosine"), instead_of("max_lr", 1.0)),
     "SCH-07": {"warmup_cosine": instead(_first_step_at_full_rate)},
     "GA-02": _accumulating(
