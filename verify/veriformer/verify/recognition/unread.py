@@ -145,7 +145,7 @@ def _is_right(found: Reading, drawn: Fitting, name: str, default: Any) -> bool:
 
 def _is_right_otherwise(found: Reading, drawn: Fitting, name: str, value: Any) -> bool:
     """Return whether a candidate is right by some reading with another value of a parameter: a flag may choose it."""
-    varied, usual = _vary(found, name, value), drawn.fit(_bound(found, name, value), found.conventions)
+    varied = _vary(found, name, value)
     try:
         match = None if varied is None else found.form.match(varied.candidate)
         if varied is None or match is None:
@@ -153,9 +153,13 @@ def _is_right_otherwise(found: Reading, drawn: Fitting, name: str, value: Any) -
         own = Fitting(OPERATION[found.form.operation], most=NUMBERS)
         conventions = list(choices_of(conventions_of(found.form, match), {}, ""))
         readings = itertools.islice(choices_of(match.readings, {}, ""), READINGS)
-        functions = (found.form.bind(varied.candidate, reading) for reading in readings)
-        right = (own.fit(function, one) for function in functions for one in conventions if own.holds(function, one))
-        return any((fit, fit) in tenable([(usual, usual), (fit, fit)]) for fit in right)
+        functions = [found.form.bind(varied.candidate, reading) for reading in readings]
+        right = (own.fit(f, one) for f, one in itertools.product(functions, conventions) if own.holds(f, one))
+        first = next(right, None)
+        if first is None:
+            return False
+        usual = drawn.fit(_bound(found, name, value), found.conventions)
+        return any((fit, fit) in tenable([(usual, usual), (fit, fit)]) for fit in (first, *right))
     except Exception:  # whatever it does when it is built so
         return False
 
