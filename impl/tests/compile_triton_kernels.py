@@ -20,6 +20,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from veriformer.impl.attention_backends import flash
+from veriformer.impl.attention_backends.flash.decoding import MOST_PIECES, CacheKernels, decoding_blocks
 from veriformer.impl.attention_backends.flash.function import Kernels, Plan
 from veriformer.impl.attention_backends.flash.launch import Launch, launch
 
@@ -81,6 +82,10 @@ class Compiler(Kernels):
         self.taken[kernel.__name__] = {"shared": made.metadata.shared, **resources(made.asm["cubin"])}
 
 
+class CacheCompiler(Compiler, CacheKernels):
+    """Compiles the kernels of one query per head."""
+
+
 def resources(cubin):
     """Return the registers of a thread and the bytes of local memory that it spills into."""
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
@@ -105,6 +110,19 @@ def compiled(capability, dtype, width, options, tiles=None):
     kernels.key_gradients(o, lse, D)
     if some:
         kernels.bias_gradients(o, lse, D)
+    return kernels.taken | compiled_for_cache(capability, dtype, width, options, tiles)
+
+
+def compiled_for_cache(capability, dtype, width, options, tiles=None):
+    """Compile the kernels of decoding, of four heads to a group and the most pieces."""
+    n = 1024
+    q, k = torch.empty(2, 8, 1, width, dtype=dtype), torch.empty(2, 2, n, width, dtype=dtype)
+    mask = torch.empty(2, 1, 1, n, dtype=torch.uint8) if options == "all" else None
+    blocks = tiles.forward if tiles else decoding_blocks(4, width, dtype)
+    settings = {**OPTIONS[options], "is_causal": True, "dropout_p": 0.0}
+    plan = Plan(**settings, scale=0.1, launch=Launch(blocks, blocks, blocks, blocks))
+    kernels = CacheCompiler(capability, plan, q, k, k, None, mask, None)
+    kernels.attend(torch.ones(1, dtype=torch.int64), MOST_PIECES)
     return kernels.taken
 
 

@@ -18,7 +18,15 @@ from veriformer.impl.attention_backends.flash.launch import TABLES, launch, padd
 from veriformer.impl.attention_backends.flash.triton import attention_in_tiles
 
 HERE = Path(__file__).parent
-NAMES = ("forward", "row_products", "query_gradients", "key_gradients", "bias_gradients")
+NAMES = (
+    "forward",
+    "row_products",
+    "query_gradients",
+    "key_gradients",
+    "bias_gradients",
+    "attend_pieces",
+    "join_pieces",
+)
 SPILLED = {"plain": 2048, "all": 10_240}
 """Bytes of local memory that a thread of a kernel may spill into, by options."""
 installed = pytest.mark.skipif(not INSTALLED, reason="needs Triton: pip install 'veriformer[gpu]'")
@@ -36,7 +44,7 @@ def python(*arguments, **environment):
 @installed
 @pytest.mark.whole
 @pytest.mark.skipif(interpreting() or DEVICE == "cuda", reason="the files run in this very process")
-@pytest.mark.parametrize("name", ["kernels", "dropout"])
+@pytest.mark.parametrize("name", ["kernels", "dropout", "decoding"])
 def test_interpreted(name):
     file = str(HERE / f"test_impl_triton_{name}.py")
     found = python("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-n", "0", file, TRITON_INTERPRET="1")

@@ -16,9 +16,14 @@ def interpreting() -> bool:
     return os.environ.get("TRITON_INTERPRET", "0").lower() in ("1", "true", "yes", "on")
 
 
+def installed() -> bool:
+    """Tell whether the package `triton` is there."""
+    return importlib.util.find_spec("triton") is not None
+
+
 def require(device: torch.device | None = None) -> None:
     """Raise `UnavailableError` unless kernels can run on `device`, or, for None, on any device at all."""
-    if importlib.util.find_spec("triton") is None:
+    if not installed():
         raise UnavailableError("triton: expected the package, got none; install it with pip install 'veriformer[gpu]'")
     if interpreting() or (torch.cuda.is_available() and (device is None or device.type == "cuda")):
         return

@@ -5,7 +5,7 @@ from torch import Tensor
 from veriformer.impl import checks
 from veriformer.impl.attention_backends.arguments import Attention, backend
 from veriformer.impl.attention_backends.call import Call
-from veriformer.impl.attention_backends.flash.availability import launchable, require
+from veriformer.impl.attention_backends.flash.availability import installed, interpreting, launchable, require
 from veriformer.impl.attention_backends.flash.launch import MAX_WIDTH
 from veriformer.impl.attention_backends.reference import dense
 from veriformer.impl.precision import accumulation_dtype
@@ -47,6 +47,47 @@ def attention_in_tiles(side: int) -> Attention:
 
     compute.__doc__, compute.__module__ = fused.__doc__, fused.__module__
     return backend(compute)
+
+
+MAX_GROUP = 64
+"""Most heads that read one key head in `attend_to_cache`: they are the rows of one tile."""
+
+
+def reads_cache_in_pieces(q: Tensor, key_heads: int) -> bool:
+    """Tell whether `attend_to_cache` can run on queries `q [B, H, 1, d]` and that many heads of keys of their width."""
+    if not (launchable(q) and installed() and (q.is_cuda or interpreting())):
+        return False
+    halves_or_float32 = accumulation_dtype(q.dtype).itemsize == 4
+    return halves_or_float32 and q.shape[3] <= MAX_WIDTH and q.shape[1] // key_heads <= MAX_GROUP
+
+
+def attend_to_cache(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    length: Tensor,
+    *,
+    mask: Tensor | None = None,
+    window: int | None = None,
+    scale: float,
+    softcap: float | None = None,
+    pieces: int | None = None,
+) -> Tensor:
+    r"""Attend with one query per head to the first `length` keys of a cache, a number that only the device reads.
+
+    The query stands at key `length − 1`; with `window=w` it sees the `w` latest keys. Nothing of the cache after them
+    is read, and no launch depends on the length, so that one CUDA graph serves all lengths. Keys are read once for all
+    heads of a group, in pieces that are put together in a fixed order: equal calls give equal bits. `pieces` is a
+    power of two, by default as many as keep the card busy. There is no gradient.
+
+    Shapes: `q [B, H, 1, d_k]`, `k [B, G, capacity, d_k]`, `v [B, G, capacity, d_v]`, `length [1]` int64 from 1 to
+    capacity, `mask [B or 1, 1, 1, capacity]` bool, True where a key is real, → `[B, H, 1, d_v]`; H / G is at most
+    `MAX_GROUP`, widths `MAX_WIDTH`. Dtypes: float32, bfloat16, float16, the same for q, k and v. Arguments are not
+    checked, as those of a model's layers need not be; see `reads_cache_in_pieces`.
+    """
+    from veriformer.impl.attention_backends.flash.decoding import decode
+
+    return decode(q, k, v, length, mask, window, scale, softcap, pieces)
 
 
 def _expressible(call: Call) -> bool:
