@@ -47,3 +47,14 @@ def test_a_few_graphs_read_every_token_as_the_model_does(kind, ids, real, graphs
     want = generate(model, prompt, mask, max_new_tokens=6)
     assert torch.equal(generate(compiled, prompt, mask, max_new_tokens=6), want)
     assert torch._dynamo.utils.counters["stats"]["unique_graphs"] <= graphs
+
+
+@pytest.mark.whole
+def test_no_model_is_read_by_the_graph_of_another():
+    """The compiler keeps graphs by the code of a method, which two models share."""
+    torch.compiler.reset()
+    for kind in ("gpt", "soft-cap"):
+        torch.manual_seed(0)
+        model = Decoder(DECODERS[kind].replace(num_layers=1)).double().eval()
+        want = generate(model, IDS, REAL, max_new_tokens=4)
+        assert torch.equal(generate(CompiledDecoder(model), IDS, REAL, max_new_tokens=4), want)

@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from types import FunctionType, MethodType
 from typing import Any
 
 import torch
@@ -47,14 +48,18 @@ class CompiledDecoder:
         return _compiled(self.model.next_token_logits)
 
 
-def _compiled(read: Read) -> Read:
+def _compiled(read: Any) -> Callable[..., Tensor]:
     """Compile a method of a model, which is taken as it is: nothing of it but its weights may change.
 
     To look at all its thousand facts at every call would take longer than to add its numbers. And what is made of more
-    than two others, as a norm or a softmax is, is computed once, not once more for every column that reads it.
+    than two others, as a norm or a softmax is, is computed once, not once more for every column that reads it. Graphs
+    are kept by code, and without those guards one of another model would fit: so each gets code of its own.
     """
+    code = read.__func__.__code__.replace()
+    function = FunctionType(code, read.__func__.__globals__, code.co_name, read.__func__.__defaults__)
+    own = MethodType(function, read.__self__)
     options: dict[str, Any] = {"guard_filter_fn": _not_of_the_model, "realize_acc_reads_threshold": 2}
-    return torch.compile(read, fullgraph=True, options=options)
+    return torch.compile(own, fullgraph=True, options=options)
 
 
 def _not_of_the_model(guards: Sequence[Any]) -> list[bool]:
