@@ -6,8 +6,12 @@ import torch
 from tests.attention_calls import coin
 from tests.attention_oracle import oracle
 from tests.derived_bounds import judge, random
-from tests.triton_kernels import kernels, moved, u_factor
+from tests.noise_floor import judge_alike, spread
+from tests.triton_kernels import DEVICE, kernels, moved, u_factor
 from veriformer.impl.attention_backends.flash.triton import attend_to_cache
+from veriformer.impl.generation.generate import prefill
+from veriformer.impl.generation.static import StaticDecoding
+from veriformer.impl.models import Decoder, llama
 
 pytestmark = kernels
 
@@ -132,3 +136,27 @@ def test_pieces_keep_every_processor_busy_and_are_a_power_of_two():
     assert piece_count(1, 10**6, 64, 132) == MOST_PIECES
     assert piece_count(768, 10**6, 64, 132) == 1
     assert piece_count(1, 200, 64, 132) == 4
+
+
+@torch.inference_mode()
+def test_a_step_of_a_model_attends_by_these_kernels():
+    sizes = {"vocab_size": 37, "d_model": 32, "num_layers": 2, "num_heads": 4, "num_kv_heads": 2}
+    config = llama(**sizes, max_length=32, window=5, softcap=3.0, init_std=0.3)
+    torch.manual_seed(0)
+    model, other = Decoder(config).eval(), Decoder(config.replace(attention="triton")).eval().to(DEVICE)
+    other.load_state_dict(model.state_dict())
+    ids, start = torch.randint(0, 37, (2, 9)), 6
+    real = torch.ones_like(ids)
+    real[0, :4] = 0
+
+    def ordinary():
+        kv_cache = model.make_kv_cache(2, 9)
+        prefill(model, ids[:, :start], real, kv_cache)
+        return torch.stack([prefill(model, ids[:, i : i + 1], real, kv_cache) for i in range(start, 9)])
+
+    decoding = StaticDecoding(other, 2, 20, padded=True)
+    prefill(other, moved(ids[:, :start]), moved(real), decoding.kv_cache)
+    decoding._begin(moved(ids), start + 1, moved(real))
+    got = torch.stack([(decoding.place.fill_(i), decoding.read().cpu())[1] for i in range(start, 9)])
+    judge_alike(got, ordinary(), spread(model, ordinary))
+    assert decoding._in_pieces

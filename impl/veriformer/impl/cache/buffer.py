@@ -27,6 +27,15 @@ class CacheBuffer:
         for buffer, part in self._encoded(x):
             buffer[:, :, start : start + x.shape[2]].copy_(part)
 
+    def allocate(self, like: Tensor) -> None:
+        """Take the buffers now, all zero, for rows such as `like [B, G, n, d]`."""
+        self.parts = tuple(_room(part, self.capacity).zero_() for part in self.quantizer.encode(like))
+
+    def write_at(self, place: Tensor, x: Tensor) -> None:
+        """Store rows in the places `[n]`, which the host need not know."""
+        for buffer, part in self._encoded(x):
+            buffer.index_copy_(2, place, part)
+
     def pass_through(self, stop: int, x: Tensor, kept: int) -> Tensor:
         """Return the rows in places 0 to `stop` with `x` after them, and keep the latest of all, at the front."""
         whole = [(buffer, torch.cat([buffer[:, :, :stop], part], 2)) for buffer, part in self._encoded(x)]

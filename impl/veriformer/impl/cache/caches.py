@@ -130,6 +130,23 @@ class StaticCache(Cache):
             batch, num_kv_heads, head_dim, max_length=room, capacity=room, dtype=dtype, quantization=quantization
         )
 
+    def allocate(self, device: torch.device) -> None:
+        """Take the memory now, all zero, rather than with the first rows."""
+        like = torch.empty(self._batch, self._num_kv_heads, 0, self._head_dim, dtype=self._dtype, device=device)
+        self._keys.allocate(like)
+        self._values.allocate(like)
+
+    def update_at(self, place: Tensor, k_new: Tensor, v_new: Tensor) -> tuple[Tensor, Tensor]:
+        """Store a row for each head, `[batch, num_kv_heads, 1, head_dim]`, at `place [1]`, int64 on their device.
+
+        Return all `max_length` rows: what comes after the place was stored before, or is zero if the memory came from
+        `allocate`. `length` stays as it is, for the host does not know the place; nothing is checked, and the shapes
+        are the same at every place, so that a step may be captured as a CUDA graph, or compiled once.
+        """
+        self._keys.write_at(place, k_new)
+        self._values.write_at(place, v_new)
+        return self._read(0, self._keys.capacity)
+
     def _append(self, k_new: Tensor, v_new: Tensor) -> tuple[Tensor, Tensor]:
         self._write(self._length, k_new, v_new)
         self._length += k_new.shape[2]

@@ -1,7 +1,7 @@
-"""Decoding by one compiled graph per token."""
+"""Decoding by one compiled graph per token, which on a GPU is captured as well."""
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
 from types import FunctionType, MethodType
 from typing import Any
@@ -9,11 +9,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from veriformer.impl.generation.sampling import Sampling
+from veriformer.impl.generation.static import StaticDecoding
 from veriformer.impl.models.decoder import Decoder
 from veriformer.impl.models.kv_cache import KVCache
 from veriformer.impl.models.linear import Linear
 
 Read = Callable[[Tensor, Tensor | None, KVCache], Tensor]
+
+_ROOM = 256
+"""Lengths that share a captured step: those up to the next multiple of it."""
+
+_EAGER_STEPS = 2
 
 
 class CompiledDecoder:
@@ -23,10 +30,38 @@ class CompiledDecoder:
     when first needed, which takes seconds, and again for another batch or another length of the cache. For a batch of
     one text the matrices of the layers are held a second time, each column in one piece (see `linear.gemv_compiled`),
     as they are at that moment: load or train the weights before, and wrap the model again after.
+
+    On a GPU the whole step, drawing and writing included, is captured as one CUDA graph (see `StaticDecoding`), which
+    serves all texts of a batch up to a multiple of `_ROOM` tokens. It is made anew for another batch, more room, other
+    sampling, and weights that have moved; the latest one is kept, with its caches.
     """
 
     def __init__(self, model: Decoder) -> None:
         self.model = model
+        self._captured: tuple[Hashable, StaticDecoding, Callable[[], None]] | None = None
+
+    def captures(self, text: Tensor) -> bool:
+        """Return whether tokens after `text [B, n]` are written by a captured step: on a GPU, with no host in it."""
+        c = self.model.config
+        drops = self.model.training and max(c.dropout, c.attention_dropout) > 0
+        return text.is_cuda and not c.num_experts and not drops
+
+    def captured(
+        self, batch: int, length: int, sampling: Sampling, eos: int | None, padded: bool, quantization: str | None
+    ) -> tuple[StaticDecoding, Callable[[], None]]:
+        """Return the memory for texts `[batch, length]`, and the step that writes a token of each."""
+        capacity = -(-length // _ROOM) * _ROOM
+        places = tuple(p.data_ptr() for p in self.model.parameters())
+        key = (batch, capacity, sampling, eos, padded, quantization, places)
+        if self._captured is None or self._captured[0] != key:
+            self._captured = None  # its memory goes before other memory comes
+            decoding = StaticDecoding(
+                self.model, batch, capacity, sampling, eos, padded=padded, quantization=quantization
+            )
+            read = _compiled(decoding.read)
+            step = CapturedStep(lambda: decoding.write(read()), decoding.text.device, decoding.generator)
+            self._captured = key, decoding, step
+        return self._captured[1:]
 
     def make_kv_cache(self, batch: int, max_length: int | None = None, *, quantization: str | None = None) -> KVCache:
         """Make empty caches, as the model does."""
@@ -46,6 +81,43 @@ class CompiledDecoder:
     @cached_property
     def _read_rows(self) -> Read:
         return _compiled(self.model.next_token_logits)
+
+
+class CapturedStep:
+    """A step that is captured as a CUDA graph when it is taken for the third time, and replayed from then on.
+
+    The first two run as they are, on a stream of their own, as a capture wants: kernels are compiled, libraries take
+    their memory. `generator` is one that the step draws from.
+    """
+
+    def __init__(
+        self, step: Callable[[], None], device: torch.device, generator: torch.Generator | None = None
+    ) -> None:
+        self.step, self.device, self.generator, self.taken = step, device, generator, 0
+        self.graph = torch.cuda.CUDAGraph()
+        self.stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+
+    def __call__(self) -> None:
+        """Take the step."""
+        with torch.cuda.device(self.device):
+            self._take()
+
+    def _take(self) -> None:
+        self.taken += 1
+        if self.taken > _EAGER_STEPS + 1:
+            self.graph.replay()
+        elif self.taken == _EAGER_STEPS + 1:
+            if self.generator is not None:
+                self.graph.register_generator_state(self.generator)
+            with torch.cuda.graph(self.graph, stream=self.stream):
+                self.step()
+            self.graph.replay()
+        else:
+            current = torch.cuda.current_stream()
+            self.stream.wait_stream(current)
+            with torch.cuda.stream(self.stream):
+                self.step()
+            current.wait_stream(self.stream)
 
 
 def _compiled(read: Any) -> Callable[..., Tensor]:

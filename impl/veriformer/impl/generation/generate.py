@@ -30,7 +30,7 @@ def generate(
     Prompts of different lengths are padded on the left (see `left_padded`) and come with their `attention_mask`. Rows
     that reached `eos` are filled with it; generation ends when all have. `chunk` bounds how many prompt tokens one call
     reads, and with it the memory for scores. The cache is taken at once, for the whole text; nothing is reallocated.
-    A `CompiledDecoder` writes the same in less time.
+    A `CompiledDecoder` writes the same in less time, on a GPU by one CUDA graph per token.
     Raises `ValueError` or `TypeError` for what does not fit, such as a mask that ends in padding.
     """
     new = checks.integer("max_new_tokens", max_new_tokens, minimum=0)
@@ -38,6 +38,11 @@ def generate(
     text = torch.full((B, n + new), 0 if eos is None else eos, dtype=torch.int64, device=ids.device)
     text[:, :n] = ids
     real = _whole_mask(attention_mask, text, n)
+    if isinstance(model, CompiledDecoder) and new > 0 and model.captures(text):
+        decoding, step = model.captured(B, n + new, sampling, eos, real is not None, quantization)
+        decoding.kv_cache.reset()
+        logits = prefill(model, text[:, :n], real, decoding.kv_cache, chunk)
+        return decoding.run(text, n, real, logits, generator, step)
     kv_cache = model.make_kv_cache(B, n + new, quantization=quantization)
     done = torch.zeros(B, dtype=torch.bool, device=ids.device)
     start = 0

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from veriformer.impl.attention_backends import attend
 from veriformer.impl.attention_backends.call import Call
+from veriformer.impl.attention_backends.flash.triton import attend_to_cache
 from veriformer.impl.layers.multi_head_attention import project_heads, split_heads
 from veriformer.impl.models.attention_mask import AttentionMask
 from veriformer.impl.models.config import ModelConfig
@@ -34,6 +35,11 @@ class Heads(nn.Module):
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: AttentionMask, out: Linear) -> Tensor:
         """Return `[B, n, d]` for queries `[B, H, n, d_k]`, keys and values `[B, G, n_k, d_k]`. Equations 20–27."""
         c = self.config
+        if mask.length is not None:
+            o = attend_to_cache(
+                q, k, v, mask.length, mask=mask.mask, window=mask.window, scale=self.scale, softcap=c.softcap
+            )
+            return project_heads(o, out.weight, out.bias)
         p = c.attention_dropout if self.training else 0.0
         call = Call(q, k, v, mask.mask, mask.bias, mask.is_causal, mask.window, self.scale, c.softcap, p, trusted=True)
         return project_heads(attend(call, c.attention), out.weight, out.bias)

@@ -17,13 +17,15 @@ class AttentionMask:
 
     `mask` is bool (True where visible), `bias` is added to the scores, both `[B or 1, H or 1, n_q, n_k]`; None hides
     nothing. PyTorch's kernels get the plain lower triangle as `is_causal` and all else in one mask or bias; our own
-    are told of causality and of the `window`, so that they leave out whole tiles.
+    are told of causality and of the `window`, so that they leave out whole tiles. With a `length [1]`, int64, of which
+    only the device knows the number, one query attends to so many keys of a cache: see `attend_to_cache`.
     """
 
     mask: Tensor | None = None
     bias: Tensor | None = None
     is_causal: bool = False
     window: int | None = None
+    length: Tensor | None = None
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ def rotation(config: ModelConfig, positions: Tensor, dtype: torch.dtype) -> Rota
     """Return the cosines and sines of RoPE for every layer, `[B or 1, 1, n, d_k / 2]`. Equations 30 and 31."""
     if config.position != "rope":
         return None
-    theta = frequencies(config.d_k, config.rope_base, config.rope_scaling)
+    theta = frequencies(config.d_k, config.rope_base, config.rope_scaling, positions.device)
     cos, sin = cosines_and_sines(positions[:, None], theta)
     return cos.to(dtype), sin.to(dtype)
 

@@ -28,7 +28,7 @@ def rope(
     Equations 30 and 31.
     """
     _check_shapes(x, positions)
-    theta = frequencies(x.shape[-1], checks.positive("base", base), _check_scaling(scaling))
+    theta = frequencies(x.shape[-1], checks.positive("base", base), _check_scaling(scaling), positions.device)
     checks.choice("pairing", pairing, ("interleaved", "half"))
     cos, sin = (t.to(accumulation_dtype(x.dtype)) for t in cosines_and_sines(positions, theta))
     return rotate(x, cos, sin, pairing)

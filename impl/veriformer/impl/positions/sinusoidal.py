@@ -27,5 +27,5 @@ def sinusoidal_encoding(num_positions: int, d_model: int, *, base: float = 10000
 
 def encode(positions: Tensor, d_model: int, base: float, dtype: torch.dtype) -> Tensor:
     """Return the encoding `[..., d_model]` of any positions `[...]`."""
-    cos, sin = cosines_and_sines(positions, frequencies(d_model, base))
+    cos, sin = cosines_and_sines(positions, frequencies(d_model, base, device=positions.device))
     return torch.stack((sin, cos), -1).flatten(-2)[..., :d_model].to(dtype)
