@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import sys
 
@@ -167,6 +168,31 @@ def test_decoding_writes_the_same_and_is_timed(schedule, uncompiled):
     assert (against.ratio, against.verdict) == (2.0, Verdict.CONFIRMED)
     assert against.values[OURS] == 3 * 8
     assert floor.ratio == 0.5 / 8
+
+
+def test_decoding_in_halves_beside_a_cache_that_compiles_itself(schedule, uncompiled, monkeypatch):
+    """In halves two right sides part at a near tie: what they write is compared in float32."""
+    pytest.importorskip("transformers")
+    made = []
+    monkeypatch.setattr(torch, "get_default_device", lambda: torch.device("cuda"))
+    decoders = cases.decoders
+    monkeypatch.setattr(cases, "decoders", lambda sizes: made.append(sizes) or decoders(sizes))
+    halves = dataclasses.replace(TINY, layers=3, dtype="bfloat16")
+    found = {peer.theirs: peer for peer in cases.cached("name", halves, schedule)}
+    assert made == [halves, dataclasses.replace(TINY, layers=2)]
+    assert found[cases.COMPILED_GENERATE].verdict is Verdict.CONFIRMED
+    assert set(found) == {cases.GENERATE, cases.COMPILED_GENERATE, cases.EAGER, cases.FLOOR}
+
+
+def test_decoding_where_their_cache_does_not_compile(schedule, uncompiled, monkeypatch):
+    pytest.importorskip("transformers")
+    decoders = cases.decoders
+    monkeypatch.setattr(
+        cases, "decoders", lambda sizes: {**decoders(sizes), cases.COMPILED_GENERATE: refuse_to_compile}
+    )
+    found = {peer.theirs: peer for peer in cases.cached("name", TINY, schedule)}
+    assert found[cases.COMPILED_GENERATE].reason == "RuntimeError: no compiler here"
+    assert found[cases.GENERATE].ratio == 2.0
 
 
 def test_decoding_of_different_texts_is_not_timed(schedule, monkeypatch, uncompiled):

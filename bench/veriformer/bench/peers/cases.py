@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -33,6 +33,7 @@ PLAIN, SDPA, TORCH = "torch.nn", "SDPA", "torch.nn.functional"
 FOREACH = "torch.optim.AdamW(foreach=True)"
 PRODUCT, FLOOR = "matrix product", "one reading of the weights"
 EAGER, GENERATE = "ours, eager", "transformers generate"
+COMPILED_GENERATE = "transformers generate, static cache compiled"
 _SPEED = "tokens/s"
 _SIDE, _SIDE_ON_GPU = 1024, 8192
 _PROMPT, _NEW = 16, 64
@@ -206,28 +207,42 @@ def _described(sizes: Sizes) -> str:
 def decoders(sizes: Sizes) -> dict[str, Callable[[], torch.Tensor]]:
     """Return greedy decoding of one prompt by a model of transformers and ours with its weights. Raises MissingError.
 
-    Ours has a static cache, each token by one compiled graph, or operation by operation; theirs is as by default.
+    Ours has a static cache, each token by one compiled graph, which a GPU replays as one CUDA graph, or operation by
+    operation; theirs is as by default, and on a GPU also with the static cache with which it compiles itself.
     """
     peer = models.gpt2(sizes).eval().to(getattr(torch, sizes.dtype))
     prompt = torch.randint(sizes.vocabulary, (sizes.batch, _PROMPT))
     model = targets.from_transformers(peer)
     sides = {OURS: targets.compiled_decoder(model), EAGER: model}
     options = {"attention_mask": torch.ones_like(prompt), "max_new_tokens": _NEW, "do_sample": False, "use_cache": True}
-    return {
-        **{side: partial(targets.generate, one, prompt, _NEW) for side, one in sides.items()},
-        GENERATE: partial(peer.generate, prompt, **options),
-    }
+    theirs = {GENERATE: partial(peer.generate, prompt, **options)}
+    if torch.get_default_device().type == "cuda":
+        theirs[COMPILED_GENERATE] = partial(peer.generate, prompt, **options, cache_implementation="static")
+    return {**{side: partial(targets.generate, one, prompt, _NEW) for side, one in sides.items()}, **theirs}
+
+
+def _comparable(sizes: Sizes) -> Sizes:
+    """Return sizes at which sides that compute the same write the same: in halves they part at the first near tie."""
+    return sizes if sizes.dtype == "float32" else replace(sizes, layers=min(2, sizes.layers), dtype="float32")
 
 
 def cached(name: str, sizes: Sizes, schedule: Schedule) -> Iterator[Peer]:
-    """Compare ours with `generate` and itself uncompiled, if all write the same; and with the floor of memory."""
+    """Compare ours with `generate` and itself uncompiled, if all write the same; and with the floor of memory.
+
+    In halves, what they write is compared in float32, with two layers.
+    """
     what = f"decoding with a cache, batch {sizes.batch}, vocabulary {sizes.vocabulary}"
     ask = partial(Question, case=name, what=what)
-    against = ask(theirs=GENERATE, quantity=_SPEED, goal=at_least(2.0))
+    against, compiled = (
+        ask(theirs=side, quantity=_SPEED, goal=at_least(2.0)) for side in (GENERATE, COMPILED_GENERATE)
+    )
     try:
         sides = decoders(sizes)
         schedule.tell(f"{what}: compiling")
-        same = all(torch.equal(sides[side](), sides[GENERATE]()) for side in (OURS, EAGER))
+        alike = _comparable(sizes)
+        compared = sides if alike == sizes else decoders(alike)
+        want = compared[GENERATE]()
+        same = all(torch.equal(compared[side](), want) for side in (OURS, EAGER))
     except models.MissingError as error:
         yield against.unanswered(error)
         return
@@ -237,9 +252,16 @@ def cached(name: str, sizes: Sizes, schedule: Schedule) -> Iterator[Peer]:
     if not same:
         yield against.unanswered("the sides write different tokens from the same weights: nothing to compare")
         return
+    if COMPILED_GENERATE in sides:
+        try:
+            compared[COMPILED_GENERATE]()
+        except Exception as error:  # of their compilation, which says nothing of the other sides
+            del sides[COMPILED_GENERATE]
+            yield compiled.unanswered(f"{type(error).__name__}: {error}")
     times, conditions = timed = schedule.run(what, {**sides, FLOOR: reading(sizes.weight_bytes)})
-    for question in (against, ask(theirs=EAGER, quantity=_SPEED)):
-        yield question.rate(timed, sizes.batch * _NEW)
+    for question in (against, compiled, ask(theirs=EAGER, quantity=_SPEED)):
+        if question.theirs in sides:
+            yield question.rate(timed, sizes.batch * _NEW)
     each = {OURS: 1e3 * times.of(OURS) / _NEW, FLOOR: 1e3 * times.of(FLOOR)}
     yield ask(theirs=FLOOR, quantity="ms per token").timed(times.time(FLOOR, factor=_NEW), each, conditions)
 
@@ -248,18 +270,24 @@ def prefill(name: str, sizes: Sizes, schedule: Schedule) -> Iterator[Peer]:
     """Compare ours with the model of transformers, if both give the same next token; nothing is compiled."""
     what = f"prefill of {sizes.batch} x {sizes.length} tokens, eager"
     question = Question(case=name, what=what, theirs=models.GPT2, quantity=_SPEED)
-    try:
-        peer = models.gpt2(sizes).eval().to(getattr(torch, sizes.dtype))
-    except models.MissingError as error:
-        yield question.unanswered(error)
-        return
-    model, ids = targets.from_transformers(peer).eval(), torch.randint(sizes.vocabulary, (sizes.batch, sizes.length))
+    ids = torch.randint(sizes.vocabulary, (sizes.batch, sizes.length))
 
     @torch.no_grad()
     def read(side: object) -> torch.Tensor:
         return calls.logits(calls.cached(side, ids))[:, -1].argmax(-1)
 
-    if not torch.equal(read(model), read(peer)):
+    def both(sizes: Sizes) -> tuple[Any, Any]:
+        peer = models.gpt2(sizes).eval().to(getattr(torch, sizes.dtype))
+        return targets.from_transformers(peer).eval(), peer
+
+    try:
+        model, peer = both(sizes)
+        alike = _comparable(sizes)
+        first, second = map(read, (model, peer) if alike == sizes else both(alike))
+    except models.MissingError as error:
+        yield question.unanswered(error)
+        return
+    if not torch.equal(first, second):
         yield question.unanswered("the sides choose different tokens from the same weights: nothing to compare")
         return
     timed = schedule.run(what, {OURS: partial(read, model), models.GPT2: partial(read, peer)})
