@@ -11,6 +11,7 @@ from torch import Tensor
 
 from veriformer.impl.generation.sampling import Sampling
 from veriformer.impl.generation.static import StaticDecoding
+from veriformer.impl.linear import PackedMatrix
 from veriformer.impl.models.decoder import Decoder
 from veriformer.impl.models.kv_cache import KVCache
 from veriformer.impl.models.linear import Linear
@@ -27,9 +28,10 @@ class CompiledDecoder:
     """A decoder that reads single tokens by one compiled graph, for `generate`; prompts are read as they come.
 
     One graph serves the first length and one all others, but for a full cache and a window in motion. They are made
-    when first needed, which takes seconds, and again for another batch or another length of the cache. For a batch of
-    one text the matrices of the layers are held a second time, each column in one piece (see `linear.gemv_compiled`),
-    as they are at that moment: load or train the weights before, and wrap the model again after.
+    when first needed, which takes seconds, and again for another batch or another length of the cache. On a CPU the
+    matrices of the layers are held a second time, for one text each column in one piece (see `linear.gemv_compiled`),
+    for more, in float32, as oneDNN reads them (see `PackedMatrix`). They are as the weights are at that moment: load or
+    train these before, and wrap the model again after.
 
     On a GPU the whole step, drawing and writing included, is captured as one CUDA graph (see `StaticDecoding`), which
     serves all texts of a batch up to a multiple of `_ROOM` tokens. It is made anew for another batch, more room, other
@@ -76,11 +78,12 @@ class CompiledDecoder:
 
     @cached_property
     def _read_row(self) -> Read:
-        return _compiled(_in_columns(self.model).next_token_logits)
+        return _compiled(_with_matrices(self.model, _columns).next_token_logits)
 
     @cached_property
     def _read_rows(self) -> Read:
-        return _compiled(self.model.next_token_logits)
+        packable = PackedMatrix.takes(self.model.embedding.tokens.weight)
+        return _compiled((_with_matrices(self.model, PackedMatrix.of) if packable else self.model).next_token_logits)
 
 
 class CapturedStep:
@@ -138,12 +141,19 @@ def _not_of_the_model(guards: Sequence[Any]) -> list[bool]:
     return [not guard.name.startswith("self.") for guard in guards]
 
 
-def _in_columns(model: Decoder) -> Decoder:
-    """Copy the matrices of the layers into column-major order; share the rest."""
+def _with_matrices(model: Decoder, arranged: Callable[[Tensor], Any]) -> Decoder:
+    """Copy the model with the matrices of its layers arranged otherwise; it shares the rest."""
     matrices = {id(m.weight) for m in model.modules() if isinstance(m, Linear)}
     shared: dict[int, Any] = {id(p): p for p in (*model.parameters(), *model.buffers()) if id(p) not in matrices}
     twin = copy.deepcopy(model, shared)
     for m in twin.modules():
         if isinstance(m, Linear):
-            m.weight.data = m.weight.data.mT.contiguous().mT
+            weight = m.weight.data
+            del m.weight  # a parameter, which the other need not be
+            m.weight = arranged(weight)
     return twin
+
+
+def _columns(W: Tensor) -> Tensor:
+    """Return a matrix in column-major order."""
+    return W.mT.contiguous().mT
