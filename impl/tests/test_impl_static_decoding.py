@@ -182,7 +182,7 @@ def test_a_step_makes_nothing_on_the_host(kind):
 @pytest.fixture
 def on_a_gpu(monkeypatch):
     """Let a compiled decoder take the way that it takes on a GPU, but for compiler and capture."""
-    monkeypatch.setattr(CompiledDecoder, "captures", lambda self, text: True)
+    monkeypatch.setattr(CompiledDecoder, "can_capture", lambda self, text: True)
     monkeypatch.setattr(compiled, "_compiled", lambda read: read)
     monkeypatch.setattr(compiled, "CapturedStep", lambda step, *_: step)
 
@@ -249,9 +249,9 @@ def test_what_is_captured(change):
     class OnGPU:
         is_cuda = True
 
-    assert CompiledDecoder(m.train()).captures(OnGPU) == (change == {})
-    assert CompiledDecoder(m.eval()).captures(OnGPU) == ("num_experts" not in change)
-    assert not CompiledDecoder(m).captures(text)
+    assert CompiledDecoder(m.train()).can_capture(OnGPU) == (change == {})
+    assert CompiledDecoder(m.eval()).can_capture(OnGPU) == ("num_experts" not in change)
+    assert not CompiledDecoder(m).can_capture(text)
 
 
 @pytest.mark.whole

@@ -86,7 +86,7 @@ def test_nothing_waits_for_the_device_at_a_token():
     m = Decoder(DECODERS["llama"]).cuda().eval()
     decoder, ids = CompiledDecoder(m), IDS.cuda()
     generate(decoder, ids, max_new_tokens=20, eos=36)
-    decoding, step = decoder.captured(3, 26, GREEDY, 36, False, None)
+    decoding, step = decoder.capture(3, 26, GREEDY, 36, False, None)
     assert step is decoder._captured[2]
     with torch.inference_mode():
         text = torch.cat((ids, ids.new_zeros(3, 20)), 1)

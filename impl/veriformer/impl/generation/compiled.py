@@ -42,13 +42,13 @@ class CompiledDecoder:
         self.model = model
         self._captured: tuple[Hashable, StaticDecoding, Callable[[], None]] | None = None
 
-    def captures(self, text: Tensor) -> bool:
+    def can_capture(self, text: Tensor) -> bool:
         """Return whether tokens after `text [B, n]` are written by a captured step: on a GPU, with no host in it."""
         c = self.model.config
         drops = self.model.training and max(c.dropout, c.attention_dropout) > 0
         return text.is_cuda and not c.num_experts and not drops
 
-    def captured(
+    def capture(
         self, batch: int, length: int, sampling: Sampling, eos: int | None, padded: bool, quantization: str | None
     ) -> tuple[StaticDecoding, Callable[[], None]]:
         """Return the memory for texts `[batch, length]`, and the step that writes a token of each."""
@@ -73,7 +73,7 @@ class CompiledDecoder:
         """Return the logits `[B, V]` of the token after `ids [B, n]`; see `Decoder.next_token_logits`."""
         B, n = ids.shape
         if n > 1 or kv_cache.length == 0:
-            return self.model.next_token_logits(ids, attention_mask, kv_cache)
+            return (self.model if B == 1 else self._of_rows).next_token_logits(ids, attention_mask, kv_cache)
         return (self._read_row if B == 1 else self._read_rows)(ids, attention_mask, kv_cache)
 
     @cached_property
@@ -82,8 +82,13 @@ class CompiledDecoder:
 
     @cached_property
     def _read_rows(self) -> Read:
+        return _compiled(self._of_rows.next_token_logits)
+
+    @cached_property
+    def _of_rows(self) -> Decoder:
+        """Model that reads several texts."""
         packable = PackedMatrix.takes(self.model.embedding.tokens.weight)
-        return _compiled((_with_matrices(self.model, PackedMatrix.of) if packable else self.model).next_token_logits)
+        return _with_matrices(self.model, PackedMatrix.of) if packable else self.model
 
 
 class CapturedStep:

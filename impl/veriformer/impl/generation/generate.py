@@ -38,8 +38,8 @@ def generate(
     text = torch.full((B, n + new), 0 if eos is None else eos, dtype=torch.int64, device=ids.device)
     text[:, :n] = ids
     real = _whole_mask(attention_mask, text, n)
-    if isinstance(model, CompiledDecoder) and new > 0 and model.captures(text):
-        decoding, step = model.captured(B, n + new, sampling, eos, real is not None, quantization)
+    if isinstance(model, CompiledDecoder) and new > 0 and model.can_capture(text):
+        decoding, step = model.capture(B, n + new, sampling, eos, real is not None, quantization)
         decoding.kv_cache.reset()
         logits = prefill(model, text[:, :n], real, decoding.kv_cache, chunk)
         return decoding.run(text, n, real, logits, generator, step)
