@@ -63,14 +63,15 @@ def token_losses(
 def _against_classes(logits: Tensor, target: Tensor, counted: Tensor, alpha: float) -> tuple[Tensor, Tensor]:
     z, ignoring = upcast(logits), not (may_refuse(target) and bool(counted.all()))
     if ignoring:  # what an ignored row holds reaches neither loss nor gradient; the copy costs as much as the softmax
-        z = z.masked_fill(~counted[..., None], 0)
+        ignored = ~counted
+        z = z.masked_fill(ignored[..., None], 0)
     log_p = torch.log_softmax(z, -1)  # [..., V]
-    y = target.masked_fill(~counted, 0) if ignoring else target
+    y = target.masked_fill(ignored, 0) if ignoring else target
     loss = -log_p.gather(-1, y[..., None]).squeeze(-1)
     if alpha:
         loss = (1 - alpha) * loss if alpha < 1 else torch.zeros_like(loss)
         loss = loss - alpha * log_p.mean(-1)
-    return loss.masked_fill(~counted, 0) if ignoring else loss, counted.sum()
+    return loss.masked_fill(ignored, 0) if ignoring else loss, counted.sum()
 
 
 def _against_probabilities(logits: Tensor, target: Tensor, alpha: float) -> tuple[Tensor, Tensor]:

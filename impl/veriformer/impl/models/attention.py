@@ -60,11 +60,12 @@ class SelfAttention(Heads):
     ) -> Tensor:
         """Return `[B, n, d]` for tokens `x [B, n, d]`; with a `cache` they also see those before them."""
         H, G = self.num_heads, self.kv_heads
-        qkv = split_heads(self.qkv(x), H + 2 * G)  # [B, H + 2 G, n, d_k]
+        # Split before heads and tokens change places: gradients are joined as the product wants them, without a copy
+        qkv = self.qkv(x).view(*x.shape[:-1], H + 2 * G, self.config.d_k)  # [B, n, H + 2 G, d_k]
         if rotation is None:
-            q, k, v = qkv.split_with_sizes((H, G, G), 1)
+            q, k, v = (part.transpose(1, 2) for part in qkv.split_with_sizes((H, G, G), 2))
         else:
-            qk, v = qkv.split_with_sizes((H + G, G), 1)
+            qk, v = (part.transpose(1, 2) for part in qkv.split_with_sizes((H + G, G), 2))
             q, k = rotate(qk, *rotation, self.config.rope_pairing).split_with_sizes((H, G), 1)
         if cache is not None:
             k, v = cache.update(k, v)

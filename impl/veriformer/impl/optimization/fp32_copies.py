@@ -3,12 +3,17 @@
 import torch
 from torch import Tensor
 
-from veriformer.impl.precision import upcast
+from veriformer.impl.precision import accumulation_dtype
 
 
 def fp32_copies(tensors: list[Tensor]) -> list[Tensor]:
-    """Return the tensors in their accumulation dtype: themselves where that is their own."""
-    return [upcast(x) for x in tensors]
+    """Return tensors of one dtype in their accumulation dtype, copied together: themselves where that is their own."""
+    dtype = accumulation_dtype(tensors[0].dtype)
+    if dtype == tensors[0].dtype:
+        return tensors
+    wide = [torch.empty_like(x, dtype=dtype) for x in tensors]
+    torch._foreach_copy_(wide, tensors)
+    return wide
 
 
 def copy_back(params: list[Tensor], wide: list[Tensor]) -> None:
