@@ -28,6 +28,9 @@ LISTED = {"claim": "claims", "exit status": "exit-statuses", "field": "results"}
 KERNELS = Path(__file__).parents[1] / "impl/tests/compiled_kernels.json"
 """Resources of the Triton kernels as compiled, which the tests hold against the cards' limits."""
 
+OPERATORS = Path(__file__).parents[1] / "bench/tests/kernels_of_operators.json"
+"""Kernels that operators launch, ours counted by the tests and Liger's read from its source."""
+
 _LINK = re.compile(r"https?://[^\s<]+[^\s<.,;:)]")
 
 
@@ -151,7 +154,22 @@ def _kernels() -> str:
         cells = (row[name] for name in ("dtype", "width", "options", "shared", "registers", "spilled"))
         of[row["kernel"], row["capability"]].append(tuple(f"{x:,}" if isinstance(x, int) else x for x in cells))
     head = ("dtype", "width", "options", "shared memory", "registers", "spilled")
-    return "\n\n".join(f"## `{name}`, sm_{card}\n\n{_table(head, found)}" for (name, card), found in of.items())
+    resources = (f"## `{name}`, sm_{card}\n\n{_table(head, found)}" for (name, card), found in of.items())
+    return "\n\n".join((*resources, *_kernels_of_operators()))
+
+
+def _kernels_of_operators() -> tuple[str, ...]:
+    told = json.loads(OPERATORS.read_text(encoding="utf-8"))
+    rows = []
+    for row in told["operators"]:
+        ours, theirs = (" + ".join(map(str, row[side])) for side in ("ours", "liger"))
+        rows.append((row["operator"], ours, theirs, row["file"], row["moves"]))
+    said = (
+        "Kernels of a forward and a backward pass in float32: ours as PyTorch dispatches them on a GPU, counted by the "
+        f"tests without one, beside those of Liger, read from {told['liger']}."
+    )
+    head = ("operator", "ours", "Liger", "file", "what Liger reads and writes")
+    return "## Kernels of an operator", f"<p>{said}</p>", _table(head, rows)
 
 
 def _paragraph(text: str) -> str:

@@ -31,7 +31,8 @@ _TAKES = {"embedding", "gather", "index", "index_select", "take", "take_along_di
 _PUTS = {"index_put_", "index_copy_", "scatter_", "index_fill_", "_index_put_impl_"}
 _ASKED = {"_local_scalar_dense", "equal", "nonzero", "masked_select", "_unique2"}
 """Operators after which the host knows a value, or how many there are."""
-_EMPTY = {"empty", "new_empty", "empty_like", "empty_strided", "new_empty_strided"}
+ALLOCATING = {"empty", "new_empty", "empty_like", "empty_strided", "new_empty_strided"}
+"""Operators that take memory and write nothing."""
 
 _aten = torch.ops.aten
 
@@ -94,11 +95,15 @@ class Meter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         finally:
             self._paused = False
 
+    def is_composed(self, func: Any) -> bool:
+        """Return whether an operator counts as those that it decomposes into."""
+        return _is_composed(func)
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if func.namespace == "prim":  # asks for an attribute
             return func(*args, **kwargs)
-        if not self._paused and _is_composed(func):
+        if not self._paused and self.is_composed(func):
             with self:
                 return func.decompose(*args, **kwargs)
         given = _tensors((args, kwargs))
@@ -174,7 +179,7 @@ def _tensors(tree: Any) -> list[torch.Tensor]:
 
 def _moved(func: Any, args: Any, kwargs: Any, given: list[torch.Tensor], made: list[torch.Tensor]) -> int:
     name = func.overloadpacket.__name__
-    if name in _EMPTY:
+    if name in ALLOCATING:
         return 0
     if name in _PUTS:  # what is put there is read and written, the rest of the memory is not touched
         others = sum(_bytes(x) for x in given[1:])
