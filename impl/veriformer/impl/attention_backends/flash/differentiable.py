@@ -23,8 +23,8 @@ def flash(call: Call, side: int | None = None) -> Tensor:
 
 
 def _within_reach(x: Tensor) -> Tensor:
-    """Return `x`, copied if its strides are so large that offsets within a tile of 256 would leave 32 bits."""
-    return x if max(x.stride()[2:]) * 256 < 2**31 else x.contiguous()
+    """Return `x`, copied if its strides are so large that offsets within a tile of 256 × 256 would leave 32 bits."""
+    return x if sum(x.stride()[2:]) * 256 < 2**31 else x.contiguous()
 
 
 def _seed(call: Call) -> Tensor:
