@@ -1,4 +1,4 @@
-"""Attention on a GPU: ours and PyTorch's, each checked against the specification, then timed in turns; and our tiles.
+"""Attention on a GPU: ours and PyTorch's, each checked against the specification, then timed in turns.
 
 A kernel for halves accumulates in float32 and rounds to halves what it multiplies again: weights, gradients of scores,
 outputs. The bound on an error is that of the specification's formula in float32, and what those roundings add.
@@ -6,11 +6,9 @@ Turns share clocks, heat and neighbours."""
 
 from __future__ import annotations
 
-import importlib
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cache, partial
 from statistics import median, quantiles
 from typing import Any
@@ -157,7 +155,7 @@ def _refusal(kernel: AttentionKernel, setting: Setting) -> tuple[str, bool] | No
     except WrongError as error:
         return str(error), True
     except Exception as error:  # whatever a library raises where it has no kernel for this GPU
-        return _first_line(error), False
+        return first_line(error), False
     return None
 
 
@@ -173,7 +171,7 @@ def _time_in_turns(
         try:
             runs[each.name] = run_of(each.attend, setting)
         except Exception as error:
-            rates[each.name] = Rate(kernel=each.name, setting=setting, tflops=None, reason=_first_line(error))
+            rates[each.name] = Rate(kernel=each.name, setting=setting, tflops=None, reason=first_line(error))
     for name, seconds in interleaved(runs, rounds=rounds).items():
         middle, width = spread(seconds)
         tflops = setting.flops / middle / 1e12
@@ -204,7 +202,8 @@ def run_of(attend: Attend, setting: Setting) -> Callable[[], object]:
     return backward
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """Return what an error says, as a cell of a table."""
     return f"{type(error).__name__}: {error}".splitlines()[0][:200]
 
 
@@ -225,31 +224,37 @@ class WrongError(ValueError):
     """A result that is further from the exact one than rounding explains; the message says which and how far."""
 
 
-def verify(attend: Attend, *, width: int, dtype: torch.dtype, is_causal: bool, device: torch.device) -> None:
-    """Judge output and gradients of one call. Raises WrongError."""
+def verify(
+    attend: Attend, *, width: int, dtype: torch.dtype, is_causal: bool, device: torch.device, biased: bool = False
+) -> None:
+    """Judge output and gradients of one call, with a bias `[1, 1, n, n]` or without. Raises WrongError."""
     q, k, v, g = (torch.from_numpy(x).to(device, dtype) for x in _arguments(width, dtype))
-    leaves = [x.requires_grad_() for x in (q, k, v)]
-    o = attend(*leaves, is_causal=is_causal)
+    leaves, options = [x.requires_grad_() for x in (q, k, v)], {}
+    if biased:
+        options["bias"] = torch.from_numpy(_bias(width)).to(device, torch.float32).requires_grad_()
+        leaves.append(options["bias"])
+    o = attend(*leaves[:3], is_causal=is_causal, **options)
     got = (o, *torch.autograd.grad(o, leaves, g))
-    names, wanted = ("output", "dq", "dk", "dv"), expected(width, dtype, is_causal)
-    for name, x, (exact, bound) in zip(names, got, wanted, strict=True):
+    names, wanted = ("output", "dq", "dk", "dv", "dbias"), expected(width, dtype, is_causal, biased)
+    for name, x, (exact, bound) in zip(names[: len(got)], got, wanted, strict=True):
         ratio = float((np.abs(x.detach().double().cpu().numpy() - exact) / bound).max())
         if not ratio <= 1:
             raise WrongError(f"{name}: the error is {ratio:.3g} times what rounding explains")
 
 
 @cache
-def expected(width: int, dtype: torch.dtype, is_causal: bool) -> list[tuple[_Reals, _Reals]]:
-    """Return exact values of output, dq, dk and dv, each with the bound on a right kernel's error."""
+def expected(width: int, dtype: torch.dtype, is_causal: bool, biased: bool = False) -> list[tuple[_Reals, _Reals]]:
+    """Return exact output, dq, dk, dv and, if biased, dbias, each with the bound on a right kernel's error."""
     xp = RunningError(FORMATS["fp32"])
-    arguments = _arguments(width, dtype)
+    arguments, bias = _arguments(width, dtype), _bias(width) if biased else None
     raised = [xp.asarray(x) for x in arguments]
+    raised_bias = None if bias is None else xp.asarray(bias)
     results = (
-        attention(xp, *raised[:3], is_causal=is_causal),
-        *attention_vjp(xp, *raised, is_causal=is_causal)[:3],
+        attention(xp, *raised[:3], is_causal=is_causal, bias=raised_bias),
+        *attention_vjp(xp, *raised, is_causal=is_causal, bias=raised_bias),
     )
-    added = _roundings(*arguments, half=_HALVES[dtype], is_causal=is_causal)
-    judged = (xp.judgeable(x) for x in results)
+    added = _roundings(*arguments, bias=bias, half=_HALVES[dtype], is_causal=is_causal)
+    judged = (xp.judgeable(x) for x in results if x is not None)
     return [(exact, bound + more) for (exact, bound), more in zip(judged, added, strict=True)]
 
 
@@ -260,8 +265,16 @@ def _arguments(width: int, dtype: torch.dtype) -> tuple[_Reals, ...]:
     return tuple(torch.randn(shape, generator=generator).to(dtype).double().numpy() for _ in range(4))
 
 
-def _roundings(q: _Reals, k: _Reals, v: _Reals, g: _Reals, *, half: Format, is_causal: bool) -> tuple[_Reals, ...]:
-    """Return the terms that the roundings to halves add to the bounds of output, dq, dk and dv.
+def _bias(width: int) -> _Reals:
+    """Return numbers that float32 holds exactly, for all heads alike."""
+    generator = torch.Generator().manual_seed(width + 1)
+    return torch.randn(1, 1, _LENGTH, _LENGTH, generator=generator).double().numpy()
+
+
+def _roundings(
+    q: _Reals, k: _Reals, v: _Reals, g: _Reals, *, bias: _Reals | None, half: Format, is_causal: bool
+) -> tuple[_Reals, ...]:
+    """Return the terms that the roundings to halves add to the bounds of output, dq, dk, dv and, of a bias, dbias.
 
     Each weight, each gradient of a score and each result is rounded once, each D = Σ g o is formed from an o that has
     lost twice; one unit more covers what these do to one another and TF32, which cuts off.
@@ -269,14 +282,16 @@ def _roundings(q: _Reals, k: _Reals, v: _Reals, g: _Reals, *, half: Format, is_c
     n, u = k.shape[2], half.unit_roundoff
     xp = Float()
     identity = np.broadcast_to(np.eye(n), (*k.shape[:2], n, n))
-    weights = attention(xp, *(xp.asarray(x) for x in (q, k, identity)), is_causal=is_causal)
+    added = None if bias is None else xp.asarray(bias)
+    weights = attention(xp, *(xp.asarray(x) for x in (q, k, identity)), is_causal=is_causal, bias=added)
     P: _Reals = xp.tofloat(weights.value)
     dP = np.abs(g) @ np.abs(v).swapaxes(2, 3)
     dS = P * (dP + (P * dP).sum(-1, keepdims=True)) * q.shape[3] ** -0.5
     # Below the normal numbers what is lost is a part of the smallest one, however small the weight is.
     P, dS = (np.where(P > 0, x + half.smallest_subnormal, 0) for x in (3 * u * P, 5 * u * dS))
     sums = (P @ np.abs(v), dS @ np.abs(k), dS.swapaxes(2, 3) @ np.abs(q), P.swapaxes(2, 3) @ np.abs(g))
-    return tuple(x + half.smallest_subnormal for x in sums)
+    of_bias = () if bias is None else ((dS / q.shape[3] ** -0.5).sum((0, 1), keepdims=True),)
+    return tuple(x + half.smallest_subnormal for x in (*sums, *of_bias))
 
 
 def interleaved(runs: Mapping[str, Callable[[], object]], *, rounds: int, warm_up: int = 3) -> dict[str, list[float]]:
@@ -314,85 +329,3 @@ def spread(seconds: list[float]) -> tuple[float, float]:
     middle = median(seconds)
     low, _, high = quantiles(seconds, n=4)
     return middle, (high - low) / 2 / middle
-
-
-KERNELS = ("forward", "to_queries", "to_keys")
-"""Kernels that are tuned: of the output, of the gradient of queries, of those of keys and values."""
-
-SIDES, WARPS, STAGES = (16, 32, 64, 128), (4, 8), (1, 2, 3, 4)
-LENGTH, ROUNDS = 4096, 6
-
-Speed = Callable[[Any], float]
-"""TFLOP/s of a kernel in given tiles; 0 where it is wrong, or does not run."""
-
-
-@dataclass(frozen=True)
-class Tuned:
-    """Fastest tiles of a kernel: its rate in them and in those of the table, and the number of tiles tried."""
-
-    kernel: str
-    blocks: Any
-    tflops: float
-    before: float
-    tried: int
-
-
-def climb(start: Any, rate: Speed) -> tuple[Any, dict[Any, float]]:
-    """Go from tiles to the fastest of their neighbours while that is faster; return the last ones, and all rates."""
-    best, rates = start, {start: rate(start)}
-    while True:
-        near = list(neighbours(best))
-        rates |= {blocks: rate(blocks) for blocks in near if blocks not in rates}
-        fastest = max(near, key=rates.__getitem__)
-        if rates[fastest] <= rates[best]:
-            return best, rates
-        best = fastest
-
-
-def neighbours(blocks: Any) -> Iterator[Any]:
-    """Yield tiles that differ in one number by one step."""
-    for name, steps in (("rows", SIDES), ("cols", SIDES), ("warps", WARPS), ("stages", STAGES)):
-        at = steps.index(getattr(blocks, name))
-        for other in steps[max(at - 1, 0) : at] + steps[at + 1 : at + 2]:
-            yield replace(blocks, **{name: other})
-
-
-def tune(width: int, dtype: str) -> Iterator[Tuned]:
-    """Yield the fastest tiles of each kernel for heads of a width, full attention over 4 096 tokens."""
-    module = _launch_module()
-    shared = module.shared_memory(torch.device("cuda"))
-    launch = module.launch(width, getattr(torch, dtype), False, shared)
-    for kernel in KERNELS:
-        start = getattr(launch, kernel)
-        blocks, rates = climb(start, partial(_rate, launch, kernel, width, dtype))
-        launch = replace(launch, **{kernel: blocks})
-        yield Tuned(kernel, blocks, rates[blocks], rates[start], len(rates))
-
-
-def _rate(launch: Any, kernel: str, width: int, dtype: str, blocks: Any) -> float:
-    passes = "forward" if kernel == "forward" else "backward"
-    setting = Setting(n=LENGTH, d=width, is_causal=False, passes=passes, dtype=dtype)
-    attend, device = triton_attention(), torch.device("cuda")
-    with launched(replace(launch, **{kernel: blocks})):
-        try:
-            verify(attend, width=width, dtype=getattr(torch, dtype), is_causal=False, device=device)
-            seconds, _ = spread(interleaved({"": run_of(attend, setting)}, rounds=ROUNDS)[""])
-        except Exception:  # wrong, or beyond what the card has: no tiles to launch
-            return 0.0
-    return setting.flops / seconds / 1e12
-
-
-@contextmanager
-def launched(launch: Any) -> Iterator[None]:
-    """Launch all kernels in given tiles."""
-    module = _launch_module()
-    tables = module.TABLES
-    module.TABLES = (module.Tiles(shared=0, measured=None, halves={module.MAX_WIDTH: launch}),)
-    try:
-        yield
-    finally:
-        module.TABLES = tables
-
-
-def _launch_module() -> Any:
-    return importlib.import_module("veriformer.impl.attention_backends.flash.launch")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
+from datetime import date
 from pathlib import Path
 
 import click
@@ -51,12 +53,16 @@ def gpu_attention(
 
 
 def _write_rates(rates: list[dict[str, object]], file: Path) -> None:
+    _write({"rates": rates}, file)
+
+
+def _write(found: dict[str, object], file: Path) -> None:
     import torch
 
     from veriformer.bench.document import environment
 
     device = {"device": torch.cuda.get_device_name()}
-    record = {"suite": suite.record(), "environment": environment() | device, "rates": rates}
+    record = {"suite": suite.record(), "environment": environment() | device, **found}
     try:
         file.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     except OSError as error:
@@ -66,29 +72,55 @@ def _write_rates(rates: list[dict[str, object]], file: Path) -> None:
 @click.command()
 @click.option("--width", "widths", type=click.IntRange(16, 256), multiple=True, help="d; 64, 128 and 256 by default.")
 @click.option("--dtype", type=click.Choice(["bfloat16", "float16"]), default="bfloat16", show_default=True)
-def tune(widths: tuple[int, ...], dtype: str) -> None:
-    """Seek the fastest tiles of our attention kernels on this GPU, as lines for flash/launch.py.
-
-    From the tiles of the table on, each kernel goes to its fastest neighbour (rows, columns, warps or stages changed by
-    one step) until none is faster. Tiles in which a kernel is wrong, or does not fit, are left out.
+@click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write all tries here.")
+def tune(widths: tuple[int, ...], dtype: str, json_file: Path | None) -> None:
+    """Search the fastest tiles of our attention kernels on this GPU, and print them as an entry for flash/launch.py.
 
     \b
-    Exit status: 0 tuned, 2 no GPU to time on, 130 interrupted, with what was found shown.
+    veriformer bench tune                           minutes for each width
+    veriformer bench tune --width 128 --json t.json
+
+    From the tiles of the table on, each kernel (forward, and the gradients of queries, of keys and of a bias) goes to
+    its fastest neighbour (rows, columns, warps or stages changed by one step) until none is faster. In each, output and
+    gradients are judged against the specification first, full and causal: where one is wrong, or the card has no room,
+    the tiles are not timed. Each try is told on standard error, as it is made.
+
+    The table is TABLES in impl/veriformer/impl/attention_backends/flash/launch.py, by bytes of shared memory that a
+    card gives a program. Put the entry there, in the place of one with as many, or before the first with fewer; then
+    run `nox -s kernels`, which compiles the kernels in the new tiles.
+
+    \b
+    Exit status: 0 tuned, 1 no tiles could be timed, 2 unusable arguments, or no GPU to time on, 130 interrupted, with
+    what was found shown and written.
     """
     import torch
 
     if not torch.cuda.is_available():
         refuse("tune: expected a CUDA device, got none; run it on a machine with one")
-    from veriformer.bench.gpu_attention import tune as tuned
+    from importlib.metadata import version
 
-    click.echo(f"# {torch.cuda.get_device_name()}, PyTorch {torch.__version__}, {dtype}")
+    from veriformer.bench import tiles
+
+    tried: list[tiles.Tried] = []
+
+    def tell(one: tiles.Tried) -> None:
+        tried.append(one)
+        click.echo(str(one), err=True)
+
+    interrupted = False
     try:
         for width in widths or (64, 128, 256):
-            for one in tuned(width, dtype):
-                b = one.blocks
-                click.echo(
-                    f"{width}: {one.kernel} = Blocks({b.rows}, {b.cols}, {b.warps}, {b.stages})  # {one.tflops:.0f} "
-                    f"TFLOP/s, {one.before:.0f} before; {one.tried} tried"
-                )
+            tiles.tune(width, dtype, tell)
+    except RuntimeError as error:
+        refuse(error)
     except KeyboardInterrupt:
-        raise SystemExit(130) from None
+        interrupted = True
+    tuned = tiles.fastest(tried)
+    versions = f"PyTorch {torch.__version__}, Triton {version('triton')}, {date.today()}"
+    if tuned:
+        click.echo(tiles.table(tuned, f"{torch.cuda.get_device_name()}, {versions}, {dtype}"))
+    if json_file is not None:
+        chosen = [{"width": width, **asdict(launch)} for width, launch in tuned.items()]
+        found = {"dtype": dtype, "triton": version("triton"), "date": str(date.today())}
+        _write({**found, "tried": [one.to_dict() for one in tried], "chosen": chosen}, json_file)
+    raise SystemExit(130 if interrupted else int(not tuned))
