@@ -16,7 +16,10 @@ from veriformer.bench.peers.catalogue import GPT2, Sizes
 from veriformer.bench.peers.models import PlainGPT, gpt2
 from veriformer.bench.targets import adamw, gpt_loss
 from veriformer.impl.losses.linear_cross_entropy import linear_cross_entropy
+from veriformer.impl.models import Decoder, gpt
 from veriformer.impl.positions.rope import rotate
+from veriformer.impl.training.packing import PackedRows
+from veriformer.impl.training.trainer import Trainer, TrainingConfig
 
 HALF = torch.bfloat16
 
@@ -94,6 +97,17 @@ def test_a_step_of_gpt2_takes_half_the_memory_and_waits_for_nothing():
 
 def test_the_host_waits_for_no_value_in_a_step():
     assert step(ours, 1).waits == 0
+
+
+def test_the_host_waits_five_times_in_a_step_of_the_trainer():
+    """For the number of labels, twice whether the gradient is finite, and for loss and norm, which it reports."""
+    with fake_gpu():
+        model = Decoder(gpt(vocab_size=65, d_model=16, num_layers=1, num_heads=2, max_length=8))
+        ids = torch.empty(2, 8, dtype=torch.int64)
+        trainer = Trainer(model, iter([PackedRows(ids, ids, ids)]), TrainingConfig(steps=30))
+        with Launches(model.parameters()) as found:
+            trainer.step()
+    assert found.waits == 5
 
 
 def test_a_value_that_the_host_asks_for_is_counted():
