@@ -19,7 +19,7 @@ from veriformer.impl.losses.linear_cross_entropy import linear_cross_entropy
 from veriformer.impl.models import Decoder, gpt
 from veriformer.impl.positions.rope import rotate
 from veriformer.impl.training.packing import PackedRows
-from veriformer.impl.training.trainer import Trainer, TrainingConfig
+from veriformer.impl.training.trainer import Trainer, TrainingConfig, clip_gradients
 
 HALF = torch.bfloat16
 
@@ -145,6 +145,20 @@ def test_adamw_is_launched_once_for_all_parameters(dtype):
     copies = {} if dtype is torch.float32 else {"_foreach_copy_": 3}  # parameters and gradients are widened
     assert launched["ours"] == {"full": 1, "_fused_adamw_": 1, **copies}
     assert launched["theirs"] == {"_foreach_add_": 1, "_fused_adamw_": 1}
+
+
+def test_clipping_launches_one_kernel_for_each_parameter():
+    launched = []
+    with fake_gpu():
+        for many in (4, 8):
+            params = [torch.empty(size, 8, requires_grad=True) for size in range(1, many + 1)]
+            for p in params:
+                p.grad = torch.empty_like(p)
+            with Launches(params) as found:
+                clip_gradients(params, 1.0)
+            launched.append(found.kernels.total())
+    assert launched[1] - launched[0] == 4
+    assert launched[0] <= 42
 
 
 def floats(*shape):

@@ -28,13 +28,15 @@ def clip_grad_norm(grads: Iterable[Tensor], max_norm: float) -> tuple[list[Tenso
     grads = [checks.tensor(f"grads[{index}]", g) for index, g in enumerate(grads)]
     if not grads:
         return [], torch.zeros(())
-    r, e = _scaled_norm(_widened(grads))
+    wide = _widened(grads)
+    r, e = _scaled_norm(wide)
     norm = r * e.exp2()
     if math.isinf(c):
         return grads, norm
-    near, far = _factor(c, r, e)
     inside = norm <= c
-    return [torch.where(inside, g, (g.to(r.dtype) * near * far).to(g.dtype)) for g in grads], norm
+    near, far = (factor.masked_fill(inside, 1) for factor in _factor(c, r, e))  # and a product with 1 keeps all bits
+    clipped = torch._foreach_mul(torch._foreach_mul(wide, near), far)
+    return [x.to(g.dtype) for x, g in zip(clipped, grads, strict=True)], norm
 
 
 def _widened(grads: list[Tensor]) -> list[Tensor]:
@@ -44,10 +46,12 @@ def _widened(grads: list[Tensor]) -> list[Tensor]:
 
 def _scaled_norm(grads: list[Tensor]) -> tuple[Tensor, Tensor]:
     """Return `r` and an integer `e` with ‖g‖ = r · 2^e, where `r` is of ordinary size."""
-    largest = torch.stack([g.detach().abs().amax() if g.numel() else g.new_zeros(()) for g in grads]).amax()
+    filled = [g.detach() for g in grads if g.numel()] or [grads[0].new_zeros(1)]
+    largest = torch.stack(torch._foreach_norm(filled, math.inf)).amax()
     limit = _exponent_range(largest.dtype)
     e = torch.frexp(largest).exponent.clamp(-limit, limit).to(largest.dtype)  # 2^e and 2^−e are both normal numbers
-    squares = torch.stack([(g * (-e).exp2()).square().sum() for g in grads]).sum()
+    scaled = torch._foreach_mul(grads, (-e).exp2())
+    squares = torch.stack([x.sum() for x in torch._foreach_mul(scaled, scaled)]).sum()
     zero = squares == 0  # the square root has no derivative there
     return squares.masked_fill(zero, 1).sqrt().masked_fill(zero, 0), e
 

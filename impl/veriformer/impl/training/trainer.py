@@ -76,10 +76,10 @@ class Trainer:
         """
         c, team = self.config, self.team
         self.model.train()
-        micro_batches = [next(self.batches).to(self.device) for _ in range(c.accumulate)]
+        micro_batches = [next(self.batches) for _ in range(c.accumulate)]  # counted where they are: a GPU need not wait
         tokens = int(team.sum(sum(count(batch) for batch in micro_batches)))
         total = torch.zeros((), device=self.device)
-        for i, batch in enumerate(micro_batches):
+        for i, batch in enumerate(rows.to(self.device) for rows in micro_batches):
             team.last_of(self.objective, i == c.accumulate - 1)
             with self.autocast():
                 loss = self.objective(batch.ids, batch.labels, batch.documents) / max(tokens, 1)
