@@ -182,3 +182,11 @@ def launched(launch: Any) -> Iterator[None]:
 def launch_module() -> Any:
     """Return the module of the table."""
     return importlib.import_module("veriformer.impl.attention_backends.flash.launch")
+
+
+def triton_version() -> str:
+    """Return the version of Triton, which comes under several names of a package, or "none"."""
+    try:
+        return str(importlib.import_module("triton").__version__)
+    except ImportError:
+        return "none"

@@ -97,8 +97,6 @@ def tune(widths: tuple[int, ...], dtype: str, json_file: Path | None) -> None:
 
     if not torch.cuda.is_available():
         refuse("tune: expected a CUDA device, got none; run it on a machine with one")
-    from importlib.metadata import version
-
     from veriformer.bench import tiles
 
     tried: list[tiles.Tried] = []
@@ -116,11 +114,11 @@ def tune(widths: tuple[int, ...], dtype: str, json_file: Path | None) -> None:
     except KeyboardInterrupt:
         interrupted = True
     tuned = tiles.fastest(tried)
-    versions = f"PyTorch {torch.__version__}, Triton {version('triton')}, {date.today()}"
+    versions = f"PyTorch {torch.__version__}, Triton {tiles.triton_version()}, {date.today()}"
     if tuned:
         click.echo(tiles.table(tuned, f"{torch.cuda.get_device_name()}, {versions}, {dtype}"))
     if json_file is not None:
         chosen = [{"width": width, **asdict(launch)} for width, launch in tuned.items()]
-        found = {"dtype": dtype, "triton": version("triton"), "date": str(date.today())}
+        found = {"dtype": dtype, "triton": tiles.triton_version(), "date": str(date.today())}
         _write({**found, "tried": [one.to_dict() for one in tried], "chosen": chosen}, json_file)
     raise SystemExit(130 if interrupted else int(not tuned))
