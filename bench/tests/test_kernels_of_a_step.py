@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from veriformer import impl
-from veriformer.bench.launches import Launches, fake_gpu
+from veriformer.bench.launches import AsOnGPU, Launches, fake_gpu
 from veriformer.bench.peers.catalogue import GPT2, Sizes
 from veriformer.bench.peers.models import PlainGPT, gpt2
 from veriformer.bench.targets import adamw, gpt_loss
@@ -159,6 +159,17 @@ def test_clipping_launches_one_kernel_for_each_parameter():
             launched.append(found.kernels.total())
     assert launched[1] - launched[0] == 4
     assert launched[0] <= 42
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, HALF])
+@pytest.mark.parametrize("max_norm", [1e-3, 1e9])
+def test_gradients_are_clipped_by_kernels_for_all_as_one_at_a_time(max_norm, dtype):
+    grads = [torch.randn(shape, generator=torch.Generator().manual_seed(1)).to(dtype) for shape in ((5, 7), (0,), (3,))]
+    clipped, norm = impl.clip_grad_norm(grads, max_norm)
+    with AsOnGPU():
+        likewise, again = impl.clip_grad_norm(grads, max_norm)
+    assert torch.equal(norm, again)
+    assert all(torch.equal(x, y) for x, y in zip(clipped, likewise, strict=True))
 
 
 def floats(*shape):

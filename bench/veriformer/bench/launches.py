@@ -49,8 +49,8 @@ class Launches(Meter):  # type: ignore[no-untyped-call]
         return super().__torch_dispatch__(func, types, args, kwargs)
 
 
-class _AsOnGPU(TorchFunctionMode):
-    """Fake tensors of the CPU say that they are elsewhere: what asks, does as on a GPU."""
+class AsOnGPU(TorchFunctionMode):
+    """Tensors of the CPU say that they are elsewhere: what asks, does as on a GPU."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return False if func == _IS_CPU else func(*args, **(kwargs or {}))
@@ -61,5 +61,5 @@ def fake_gpu() -> Iterator[None]:
     """Make fake tensors within, which stand for those of a GPU. PyTorch without CUDA differentiates no other ones."""
     from torch._subclasses.fake_tensor import FakeTensorMode  # brings SymPy, which what only times does without
 
-    with FakeTensorMode(), _AsOnGPU():
+    with FakeTensorMode(), AsOnGPU():
         yield

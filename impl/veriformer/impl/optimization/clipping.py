@@ -35,8 +35,12 @@ def clip_grad_norm(grads: Iterable[Tensor], max_norm: float) -> tuple[list[Tenso
         return grads, norm
     inside = norm <= c
     near, far = (factor.masked_fill(inside, 1) for factor in _factor(c, r, e))  # and a product with 1 keeps all bits
-    clipped = torch._foreach_mul(torch._foreach_mul(wide, near), far)
-    return [x.to(g.dtype) for x, g in zip(clipped, grads, strict=True)], norm
+    if wide[0].is_cpu:
+        clipped = [(x * near * far).to(g.dtype) for x, g in zip(wide, grads, strict=True)]
+    else:
+        products = torch._foreach_mul(torch._foreach_mul(wide, near), far)
+        clipped = [x.to(g.dtype) for x, g in zip(products, grads, strict=True)]
+    return clipped, norm
 
 
 def _widened(grads: list[Tensor]) -> list[Tensor]:
@@ -47,11 +51,19 @@ def _widened(grads: list[Tensor]) -> list[Tensor]:
 def _scaled_norm(grads: list[Tensor]) -> tuple[Tensor, Tensor]:
     """Return `r` and an integer `e` with ‖g‖ = r · 2^e, where `r` is of ordinary size."""
     filled = [g.detach() for g in grads if g.numel()] or [grads[0].new_zeros(1)]
-    largest = torch.stack(torch._foreach_norm(filled, math.inf)).amax()
+    one_by_one = grads[0].is_cpu  # whose memory is used again; elsewhere all go by one kernel
+    largest = torch.stack(
+        [g.abs().amax() for g in filled] if one_by_one else list(torch._foreach_norm(filled, math.inf))
+    ).amax()
     limit = _exponent_range(largest.dtype)
     e = torch.frexp(largest).exponent.clamp(-limit, limit).to(largest.dtype)  # 2^e and 2^−e are both normal numbers
-    scaled = torch._foreach_mul(grads, (-e).exp2())
-    squares = torch.stack([x.sum() for x in torch._foreach_mul(scaled, scaled)]).sum()
+    factor = (-e).exp2()
+    if one_by_one:
+        sums = [(g * factor).square().sum() for g in grads]
+    else:
+        scaled = torch._foreach_mul(grads, factor)
+        sums = [x.sum() for x in torch._foreach_mul(scaled, scaled)]
+    squares = torch.stack(sums).sum()
     zero = squares == 0  # the square root has no derivative there
     return squares.masked_fill(zero, 1).sqrt().masked_fill(zero, 0), e
 
