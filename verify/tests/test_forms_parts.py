@@ -32,7 +32,7 @@ from veriformer.verify.forms.smoothing import without_probability
 from veriformer.verify.forms.stated_shapes import stated_layout
 from veriformer.verify.recognition import by_behaviour
 from veriformer.verify.recognition.fitting import commonest
-from veriformer.verify.recognition.nearest import _is_tied, _tenable
+from veriformer.verify.recognition.nearest import _is_tied, tenable
 from veriformer.verify.recognition.recognise import recognise
 from veriformer.verify.targets.loading import needs_recognition
 from veriformer.verify.targets.locating import resolve
@@ -298,7 +298,7 @@ def test_a_reading_that_refuses_most_calls_is_none() -> None:
     few = Fit(24, 5, 2, True, 0.8, 1.0, raised=8)
     many = Fit(24, 12, 2, False, 0.4, 1.0, raised=1)
     assert few.better_than(many)
-    assert _tenable([("few", few), ("many", many)]) == [("many", many)]
+    assert tenable([("few", few), ("many", many)]) == [("many", many)]
 
 
 def test_the_statuses_of_a_problem_are_joined() -> None:
