@@ -21,7 +21,7 @@ from veriformer.verify.presentation.progress import TOLD_AT_ONCE, Live, show_row
 from veriformer.verify.presentation.ranked import advice, grave, ranked
 from veriformer.verify.presentation.recognised import lines as recognised
 from veriformer.verify.presentation.recognised import outside
-from veriformer.verify.presentation.terminal import as_text, show
+from veriformer.verify.presentation.terminal import as_text, capture_text, show
 from veriformer.verify.presentation.verdict import headline, scope, word
 from veriformer.verify.results import Result, Results, Status
 from veriformer.verify.results.domain import Domain
@@ -426,6 +426,25 @@ def test_a_row_that_fails_is_told_of_at_once(capsys: pytest.CaptureFixture[str])
     assert second.startswith("     FAIL attention.mask[fp32-cpu] long long")
     assert len(second) <= 160
     assert last == "mine.py: 4/4  fail 2  advice 1"
+
+
+def test_a_finding_is_told_with_its_call_while_the_run_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
+    with Live(["attention"], "mine.py") as live:
+        live.find(finding(where={"file": "mine.py", "line": 9}, fix="ask whether scale is None"))
+    _, first, *others = capsys.readouterr().err.splitlines()
+    assert first == "  FINDING attention: a scale of 0 is taken as not given (when: scale = 0)"
+    assert [line.split()[0] for line in others] == ["where", "call", "result", "change"]
+    assert others[0] == "          where   mine.py:9"
+
+
+def test_a_finding_that_was_told_in_other_words_says_so_and_another_does_not() -> None:
+    run = results([failing()], findings=[finding()])
+    earlier = finding("f0", what="the result is wrong", when=None)
+    assert "told as   attention: the result is wrong\n" in capture_text(lambda out: show(run, out, told=[earlier]))
+    elsewhere = finding("f2", rows=("rope.equation[fp32-cpu]",))
+    for told in ([], [finding("f0")], [elsewhere]):
+        assert "told as" not in capture_text(lambda out, told=told: show(run, out, told=told))
+    assert "told before, and no more: attention: a scale" in capture_text(lambda out: show(run, out, told=[elsewhere]))
 
 
 def test_rows_of_operations_that_are_not_provided_are_not_waited_for(capsys: pytest.CaptureFixture[str]) -> None:

@@ -84,7 +84,7 @@ def test_a_fault_of_the_second_violates_and_is_told_by_its_name(file: Path) -> N
     whole, other = judged(file, "swish", "silu.equation"), judged(file, "silu", "silu.equation")
     assert whole.exit_status == 0
     whole.implementation |= RECOGNISED
-    name_first(whole, RECOGNISED)
+    whole.findings = name_first(whole.findings, RECOGNISED)
     absorb(whole, other, "silu", ("silu.equation",), frozenset())
     assert whole.exit_status == 1
     (finding,) = (one for one in whole.findings if one.weight is Weight.WRONG)

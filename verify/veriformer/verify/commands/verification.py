@@ -29,6 +29,7 @@ from veriformer.verify.presentation.sarif import write_sarif
 from veriformer.verify.presentation.terminal import show as show_findings
 from veriformer.verify.presentation.terminal import show_recognised
 from veriformer.verify.results import Result
+from veriformer.verify.results.finding import Finding
 
 PROBED = 3
 """An operation may be probed for so many times what a row may take, within its own limit."""
@@ -36,12 +37,14 @@ PROBED = 3
 
 @dataclass(frozen=True)
 class _Ran:
-    """Results of the planned rows. stopped: why no more came, where the run was stopped."""
+    """Results of the planned rows. stopped: why no more came, where the run was stopped. told: findings that were told
+    while it went on."""
 
     found: results.Results
     journal: Journal
     planned: int
     stopped: str | None
+    told: list[Finding]
 
 
 def verification(request: Request, first: Look | None) -> int:
@@ -61,7 +64,7 @@ def verification(request: Request, first: Look | None) -> int:
 
 
 def _run(request: Request, first: Look | None = None) -> _Ran:
-    plan = request.plan()
+    plan, told = request.plan(), list[Finding]()
     rows = plan.rows()
     waived = waivers.of_run(request.target, request.waiver_file, rows)
     plan = replace(plan, stored=waivers.stored(waived, rows))
@@ -92,7 +95,20 @@ def _run(request: Request, first: Look | None = None) -> _Ran:
         pending = [row.check.operation for row in rows if row.key not in finished]
         with Live(pending, title, rows=request.every_row, lacking=described.lacking) as live:
             limit = Limit(request.most, live.tell)
-            found, stopped = remote.run(plan, described, journal, place, tell=lambda result: limit.tell(waive(result)))
+
+            def find(finding: Finding) -> None:
+                told.append(finding)
+                live.find(finding)
+
+            found, stopped = remote.run(
+                plan,
+                described,
+                journal,
+                place,
+                tell=lambda result: limit.tell(waive(result)),
+                find=find if part is None else None,
+                waive=waive,
+            )
         if limit.reason is not None:
             # What was asked for is done: the rows up to there are the run, and are judged as one.
             stopped = limit.reason if len(found.results) < len(rows) else None
@@ -105,12 +121,16 @@ def _run(request: Request, first: Look | None = None) -> _Ran:
         elif part is None:
             store_findings(found, {})
     if stopped is None and part is None and request.scheduler is None:
-        stopped = _judge_others(found, request, rows, described.recognised, [described.seen, journal.seen()])
-    return _Ran(found, journal, len(rows), stopped)
+        found.findings = several.name_first(found.findings, described.recognised)
+        told = several.name_first(told, described.recognised)
+        seen = [described.seen, journal.seen()]
+        stopped = _judge_others(found, told, request, rows, described.recognised, seen)
+    return _Ran(found, journal, len(rows), stopped, told)
 
 
 def _judge_others(
     found: results.Results,
+    told: list[Finding],
     request: Request,
     rows: Sequence[CheckRun],
     recognised: Mapping[str, Any],
@@ -118,13 +138,14 @@ def _judge_others(
 ) -> str | None:
     """Judge further candidates of an operation by their equations; return why no more came, where that was stopped.
 
-    seen: the lines that calls of the operations ran.
+    told: findings that were told while rows ran, to which theirs are added. seen: the lines that calls of the
+    operations ran.
     """
     alone = replace(request, waiver_file=None, json_file=None, junit=None, html=None, sarif=None, resume=None)
-    several.name_first(found, recognised)
     for name, asked in several.further(request.target, recognised, rows):
         ran = _run(replace(alone, target=f"{request.target}:{name}", only=asked))
         several.absorb(found, ran.found, name, asked, extent.lines_run([*seen, ran.journal.seen()]))
+        told += [several.of_candidate(one, name) for one in ran.told]
         ran.journal.path.unlink(missing_ok=True)
         if ran.stopped is not None:
             return ran.stopped
@@ -138,7 +159,7 @@ def _tell(ran: _Ran, request: Request) -> int:
         show_rows(found, console())
     if found.shard is None:
         saved = next((str(file) for file in (request.html, request.json_file) if file), None)
-        show_findings(found, console(), saved=saved)
+        show_findings(found, console(), saved=saved, told=ran.told)
         if request.annotated:
             annotate(found)
     if stopped is not None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import torch
 
 from veriformer.verify.engine.arguments import LOCAL, ExecutionError
+from veriformer.verify.engine.early import WAIT, EarlyFindings, rank
 from veriformer.verify.engine.journal import Journal
 from veriformer.verify.engine.look import LOADING_S, Look
 from veriformer.verify.engine.plan import Plan
@@ -45,12 +46,6 @@ if TYPE_CHECKING:
 WORK = "veriformer.verify.engine.work"
 _SLACK_S = 30.0
 """Beyond the time after which a row's process ends itself, until it is ended from outside; it has to load first."""
-
-_FIRST = ("contract", "equation")
-"""Requirements of what an operation computes."""
-
-_WAIT = 4.0
-"""Wall-clock limit of an operation's findings, as a multiple of their own time."""
 
 
 class Elsewhere(Protocol):
@@ -183,10 +178,19 @@ def cluster(scheduler: str, *, jobs: int, device: str = "cpu") -> Iterator[str]:
 
 
 def run(
-    plan: Plan, described: TargetInfo, journal: Journal, place: Elsewhere, *, tell: Callable[[Result], None]
+    plan: Plan,
+    described: TargetInfo,
+    journal: Journal,
+    place: Elsewhere,
+    *,
+    tell: Callable[[Result], None],
+    find: Callable[[Finding], None] | None = None,
+    waive: Callable[[Result], Result] = lambda result: result,
 ) -> tuple[Results, str | None]:
     """Run the pending rows of a plan elsewhere; the journal has been begun or resumed.
 
+    find: told, while other rows run, the findings of an operation whose equation or gradient fails; None where nobody
+    asks for them. waive: makes known failures of the rows that are waived.
     Returns the results so far, and why no more came if the scheduler was lost for good. Raises ClusterError where no
     worker can do the work.
     """
@@ -196,11 +200,12 @@ def run(
     plan = replace(plan, finished=tuple(finished))
     pending = {row.key: row for row in plan.pending()}
     stopped = None
-    receiver = _Receiver(plan, journal, tell, finished, pending)
+    early = None if find is None else EarlyFindings(plan, described, journal, waive, find)
+    receiver = _Receiver(plan, journal, tell, finished, pending, early)
     if pending:
         try:
-            with place.controller(place.session(plan, "Rows")) as side:
-                side.run(receiver.items(demand(plan, side.resources)), receiver.row, receiver.statuses)
+            with place.controller(place.session(plan, "Judgement")) as side:
+                side.run(receiver.items(demand(plan, side.resources)), receiver.receive, receiver.extra)
         except LostError as error:
             stopped = str(error)
         except KeyboardInterrupt:
@@ -215,22 +220,31 @@ class _Receiver:
     tell: Callable[[Result], None]
     finished: dict[str, Status]
     pending: Mapping[str, CheckRun]
+    early: EarlyFindings | None
 
     def items(self, resources: Mapping[str, float]) -> list[Item]:
-        """Return the rows as items, equations and contracts first: so that wrong results are reported soon."""
+        """Return the rows as items, equations and contracts first, and the early findings of these before them."""
         limit = 2 * self.plan.effort.timeout_s + _SLACK_S
-        rows = sorted(self.pending.values(), key=lambda row: row.check.requirement.slug.split(".")[1] not in _FIRST)
-        return [
+        rows = sorted(self.pending.values(), key=rank)
+        found = [] if self.early is None else self.early.items(self.pending, resources)
+        return found + [
             Item(name=row.key, needs=tuple(self._rests_on(row)), limit_s=limit, resources=resources) for row in rows
         ]
 
-    def statuses(self, item: Item) -> dict[str, str]:
-        """Return the statuses of the finished rows that an item rests on, by key."""
+    def extra(self, item: Item) -> dict[str, Any]:
+        """Return the statuses of the rows that a row rests on, by key; for early findings, the failing rows."""
+        if item.name not in self.pending:
+            assert self.early is not None
+            return self.early.failing(item)
         keys = self._rests_on(self.pending[item.name])
         return {key: self.finished[key].value for key in keys if key in self.finished}
 
-    def row(self, item: Item, outcome: Outcome) -> None:
-        """Write a finished row down, and tell of it."""
+    def receive(self, item: Item, outcome: Outcome) -> None:
+        """Write a finished row down, and tell of it; or tell the findings."""
+        if item.name not in self.pending:
+            assert self.early is not None
+            self.early.receive(item, outcome)
+            return
         row = self.pending[item.name]
         if outcome.error is not None:
             result = row.result(Status.HARNESS_ERROR, message=outcome.error)
@@ -274,11 +288,11 @@ def _look_into(
 ) -> None:
     """Diagnose failing rows on workers, and keep the findings of each operation."""
     if rows:
-        with place.controller(place.session(plan, "Findings")) as side:
+        with place.controller(place.session(plan, "Judgement")) as side:
             threads = sum(one["threads"] for one in side.resources)
             seconds = max(LEAST_S_OF_FINDINGS, SHARE_OF_FINDINGS * duration_s * threads / len(rows))
             resources = demand(plan, side.resources)
-            items = [Item(name=operation, limit_s=_WAIT * seconds, resources=resources) for operation in rows]
+            items = [Item(name=operation, limit_s=WAIT * seconds, resources=resources) for operation in rows]
             said = {
                 operation: {"seconds": seconds, "rows": [json_safe(row.to_dict()) for row in failing]}
                 for operation, failing in rows.items()

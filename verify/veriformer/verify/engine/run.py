@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from veriformer.spec.requirement import Weight
 from veriformer.verify.contract import dtypes
@@ -173,12 +174,14 @@ def store_findings(found: Results, told: everything.Told) -> None:
     """Put the findings into the results, and into every row the one that explains it; rows of operations whose causes
     were not looked for are told by requirement."""
     found.domain = _narrowed(found)
-    where = found.implementation.get("where", {})
-    found.findings = [
-        replace(one, where=next((where[name] for name in one.operation.split(", ") if name in where), None))
-        for one in everything.gathered(found, told)
-    ]
+    found.findings = [with_place(one, found.implementation) for one in everything.gathered(found, told)]
     found.results = everything.with_findings(found.results, found.findings, found.weighs)
+
+
+def with_place(finding: Finding, implementation: Mapping[str, Any]) -> Finding:
+    """Return the finding with file and line of the code that it is about, where they are known."""
+    where = implementation.get("where", {})
+    return replace(finding, where=next((where[name] for name in finding.operation.split(", ") if name in where), None))
 
 
 def _narrowed(found: Results) -> dict[str, Domain]:

@@ -64,7 +64,7 @@ def absorb(
     ]
     found.planned += other.planned
     found.duration_s = round(found.duration_s + other.duration_s, 3)
-    found.findings = [*found.findings, *(_named(finding, name) for finding in other.findings)]
+    found.findings = [*found.findings, *(of_candidate(finding, name) for finding in other.findings)]
     found.domain = {
         operation: _both(domain, other.domain.get(operation), ran) for operation, domain in found.domain.items()
     }
@@ -74,15 +74,14 @@ def absorb(
     }
 
 
-def name_first(found: Results, recognised: Mapping[str, Any]) -> None:
-    """Name the first candidate of an operation in its findings, where there are several candidates."""
+def name_first(findings: Sequence[Finding], recognised: Mapping[str, Any]) -> list[Finding]:
+    """Return the findings with the first candidate of an operation named, where there are several candidates."""
     first = {name: name for name in recognised.get("by_name", ())}
     first |= {pin["operation"]: pin["name"] for pin in judged_whole(recognised)}
     others = {pin["operation"] for pin in recognised.get("recognised", ()) if pin not in judged_whole(recognised)}
     several = {operation: name for operation, name in first.items() if operation in others}
-    found.findings = [
-        replace(one, what=_with(several[one.operation], one)) if several.get(one.operation) else one
-        for one in found.findings
+    return [
+        replace(one, what=_with(several[one.operation], one)) if several.get(one.operation) else one for one in findings
     ]
 
 
@@ -90,7 +89,8 @@ def _of(finding: str | None, name: str) -> str | None:
     return None if finding is None else f"{finding}-{name}"
 
 
-def _named(finding: Finding, name: str) -> Finding:
+def of_candidate(finding: Finding, name: str) -> Finding:
+    """Return a finding of a further candidate, by its name."""
     rows = tuple(f"{key}@{name}" for key in finding.rows)
     return replace(finding, id=f"{finding.id}-{name}", what=_with(name, finding), rows=rows)
 

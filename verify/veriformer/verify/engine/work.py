@@ -1,9 +1,9 @@
-"""Work items of a run for workers: its rows, its findings, and the probe of its target. Each is made where it runs."""
+"""Work items of a run for workers: its rows and findings, and the probe of its target. Each is made where it runs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from veriformer.verify.engine import probe
@@ -16,36 +16,35 @@ from veriformer.verify.results.finding import Finding
 from veriformer.verify.targets.shipping import Shipped
 
 
-class Rows:
-    """Task that runs rows. item: a row's key; extra: the statuses that it rests on."""
+class Judgement:
+    """Task that runs rows and diagnoses failing ones.
 
-    def __init__(self, payload: Mapping[str, Any]) -> None:
-        plan = Plan.from_dict(payload["plan"])
-        confine(plan)
-        self.rows: dict[str, CheckRun] = {row.key: row for row in plan.every_row()}
-        self.runner = Runner(plan, loaded(plan, Shipped(**payload["target"])), may_kill=True)
-
-    def run(self, item: str, extra: Mapping[str, str]) -> dict[str, Any]:
-        """Run a row; return its result, and the changes of global state and code coverage recorded so far."""
-        result = self.runner.run(self.rows[item], {key: Status(value) for key, value in extra.items()})
-        told = {"changes": self.runner.changes(), "seen": self.runner.seen()}
-        return {"result": json_safe(result.to_dict()), **told}
-
-
-class Findings:
-    """Task that diagnoses failing rows. item: an operation; extra: its rows, and the seconds that it may take."""
+    item: a row's key; extra: the statuses that it rests on. Any other item asks for findings; extra: an operation's
+    rows, and the seconds that it may take.
+    """
 
     def __init__(self, payload: Mapping[str, Any]) -> None:
         self.plan = Plan.from_dict(payload["plan"])
         confine(self.plan)
-        self.target = self.plan.within(Shipped(**payload["target"]).load(self.plan.recognised))
+        self.rows: dict[str, CheckRun] = {row.key: row for row in self.plan.every_row()}
+        self.target = loaded(self.plan, Shipped(**payload["target"]))
+        self.runner = Runner(self.plan, self.target, may_kill=True)
+        # Calls of a diagnosis count neither as coverage nor as changes of global state by the rows.
+        self.unwatched = replace(self.target, watch=None, changes={})
 
-    def run(self, item: str, extra: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """Return an operation's findings, from its rows' results."""
+    def run(self, item: str, extra: Mapping[str, Any]) -> Any:
+        """Return a row's result, with the changes of global state and code coverage recorded so far; or findings."""
+        if item not in self.rows:
+            return self._findings(extra)
+        result = self.runner.run(self.rows[item], {key: Status(value) for key, value in extra.items()})
+        told = {"changes": self.runner.changes(), "seen": self.runner.seen()}
+        return {"result": json_safe(result.to_dict()), **told}
+
+    def _findings(self, extra: Mapping[str, Any]) -> list[dict[str, Any]]:
         rows = everything.by_operation([Result.from_dict(row) for row in extra["rows"]])
         told: list[Finding] = []
         everything.diagnose_operations(
-            rows, self.target, self.plan.seed, extra["seconds"], lambda operation, found: told.extend(found)
+            rows, self.unwatched, self.plan.seed, extra["seconds"], lambda operation, found: told.extend(found)
         )
         return [json_safe(one.to_dict()) for one in told]
 

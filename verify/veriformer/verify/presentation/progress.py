@@ -17,7 +17,9 @@ from rich.table import Table
 
 from veriformer.verify.results import VIOLATIONS, Result, Results, Status
 from veriformer.verify.results.evidence import is_tensor
+from veriformer.verify.results.finding import Finding
 from veriformer.verify.results.foreign import clean, one_line
+from veriformer.verify.results.words import facts, title
 
 COLOURS = {
     Status.PASS: "green",
@@ -63,6 +65,9 @@ def waiting(what: str) -> Iterator[None]:
         out.print(one_line(what, 120), markup=False)
         yield
 
+
+_AT_ONCE = ("where", "call", "result", "change")
+"""Facts of a finding that are told at once."""
 
 TOLD_AT_ONCE = 10
 """Failing rows that are told of while the run goes on; further ones are counted."""
@@ -124,6 +129,13 @@ class Live:
         if self.done == self.total or time.monotonic() - self._said > _EVERY:
             self._said = time.monotonic()
             self.console.print(f"{self.title}: {self.done}/{self.total}  {note}", markup=False)
+
+    def find(self, finding: Finding) -> None:
+        """Tell a finding, with its call, as soon as it is there; the rows that are still to run may tell more of it."""
+        self.console.print(f"[bold red]{'FINDING':>9}[/] {escape(title(finding))}")
+        for label, text in facts(finding):
+            if label in _AT_ONCE:
+                self.console.print(f"{'':>9} [dim]{label:<7}[/] {escape(text)}")
 
     def _tell_of(self, result: Result) -> None:
         """Print one line for a failure, or that no further ones follow."""

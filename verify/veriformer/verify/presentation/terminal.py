@@ -32,14 +32,23 @@ WIDTH = 100
 """Columns of text that is read elsewhere than on a terminal."""
 
 
-def show(run: Results, out: Console, saved: str | None = None) -> None:
-    """Print the verdict, the findings, and one line each for the rest. saved: the file that holds the scripts."""
+def show(run: Results, out: Console, saved: str | None = None, told: Sequence[Finding] = ()) -> None:
+    """Print the verdict, the findings, and one line each for the rest.
+
+    saved: the file that holds the scripts. told: findings that were told while the run went on; what they are now
+    called otherwise, or are no more, is said.
+    """
     print_unpadded(Text.assemble(_word(run), f" {headline(run)}"), out)
     for line in filter(None, (scope(run), deviations(run.implementation))):
         print_unpadded(Text(line), out)
     _errors(run, out)
-    show_findings(grave(run), out, saved=saved)
-    show_findings(weaknesses(run), out, saved=saved)
+    earlier = other_words(told, run.findings)
+    show_findings(grave(run), out, saved=saved, earlier=earlier)
+    show_findings(weaknesses(run), out, saved=saved, earlier=earlier)
+    shown = {key for one in (*grave(run), *weaknesses(run)) for key in one.rows}
+    for one in told:
+        if shown.isdisjoint(one.rows):
+            print_unpadded(Text(f"\ntold before, and no more: {title(one)}"), out)
     _known_failures(run, out)
     for kind in (advised, lacking, measured, not_seen):
         show_remarks(list(kind(run)), out)
@@ -93,11 +102,16 @@ def capture_text(show: Callable[[Console], None]) -> str:
 
 
 def show_findings(
-    found: Sequence[Finding], out: Console, meaning: Mapping[Weight, str] = MEANING, saved: str | None = None
+    found: Sequence[Finding],
+    out: Console,
+    meaning: Mapping[Weight, str] = MEANING,
+    saved: str | None = None,
+    earlier: Mapping[str, str] | None = None,
 ) -> None:
     """Print findings under their weights, the first with their facts.
 
-    meaning: what each weight says of the code. saved: the file that holds the facts of the others.
+    meaning: what each weight says of the code. saved: the file that holds the facts of the others. earlier: by
+    identifier, the words in which a finding was told while the run went on, where they were others.
     """
     weight = None
     for position, finding in enumerate(found[: DETAILED + LISTED]):
@@ -107,12 +121,23 @@ def show_findings(
             print_unpadded(heading.append(f"  {meaning[weight]}", style="not bold dim"), out)
         _grid([(f"{position + 1}.", title(finding))], out, label="bold", text="bold")
         if position < DETAILED:
-            _grid([("", label.ljust(_LABEL), text) for label, text in facts(finding)], out)
+            said = [("told as", earlier[finding.id])] if earlier and finding.id in earlier else []
+            _grid([("", label.ljust(_LABEL), text) for label, text in [*said, *facts(finding)]], out)
     hidden = len(found) - DETAILED - LISTED
     more = f"and {number(hidden, 'more finding')}; " if hidden > 0 else ""
     if len(found) > DETAILED:
         where = saved or "the file that --html FILE or --json FILE writes"
         print_unpadded(Text(f"\n… {more}the evidence of every finding: {where}"), out)
+
+
+def other_words(told: Sequence[Finding], found: Sequence[Finding]) -> dict[str, str]:
+    """Return, by identifier of a finding, the words in which it was told before more rows told more of it."""
+    said: dict[str, str] = {}
+    for early in told:
+        same = [one for one in found if not set(early.rows).isdisjoint(one.rows)]
+        if not any(title(one) == title(early) for one in same):
+            said |= {one.id: title(early) for one in same}
+    return said
 
 
 def _known_failures(run: Results, out: Console) -> None:
