@@ -19,7 +19,20 @@ def test_a_file_that_raises_is_told_before_any_library_of_numbers_is_imported(tm
     file = tmp_path / "raises.py"
     file.write_text(HEAVY + "raise ValueError(HEAVY)\n")
     with pytest.raises(TargetError, match=r"ValueError: \[\] \(raises.py:4"), Look(str(file)) as look:
-        look.load()
+        look.load(meanwhile=lambda: pytest.fail("PyTorch is imported here as well"))
+
+
+def test_what_takes_long_begins_when_a_file_imports_pytorch(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "torch.py").touch()  # in which there is nothing that would take long
+    file, begun = tmp_path / "waits.py", tmp_path / "begun"
+    file.write_text(
+        f"import pathlib, sys, time\n\nsys.path.insert(0, {str(tmp_path / 'other')!r})\nimport torch\n\n"
+        f"for _ in range(3000):\n    if pathlib.Path({str(begun)!r}).exists():\n        break\n"
+        "    time.sleep(0.01)\nelse:\n    raise TimeoutError\n"
+    )
+    with Look(str(file)) as look:
+        assert look.load(meanwhile=begun.touch) is look
 
 
 @pytest.mark.whole

@@ -6,6 +6,7 @@ Of a problem of KernelBench with its solution both are compared, and the solutio
 from __future__ import annotations
 
 import ast
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +22,9 @@ from veriformer.verify.engine.plan import Plan
 from veriformer.verify.results import read
 from veriformer.verify.targets import lookup
 from veriformer.verify.targets.error import TargetError
+
+RUN = "veriformer.verify.commands.verification"
+"""The module that runs what is asked for. It imports PyTorch, which takes longer than all that is checked before."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +126,7 @@ class Request:
         from veriformer.verify.presentation.progress import waiting  # which imports what draws on terminals
 
         with waiting(f"{self.target}: loading it"):
-            return Look(self.target).load()
+            return Look(self.target).load(meanwhile=lambda: importlib.import_module(RUN))
 
     def seconds(self) -> dict[str, float]:
         """Return by row how long it took in the run that balances the parts. Raises ExecutionError."""

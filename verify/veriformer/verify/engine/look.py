@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -63,11 +63,14 @@ class Look:
     def __exit__(self, *error: object) -> None:
         self._stack.close()
 
-    def load(self) -> Look:
-        """Load the target, unless that is done, and return this. Raises TargetError where it cannot be loaded."""
+    def load(self, meanwhile: Callable[[], object] = lambda: None) -> Look:
+        """Load the target, unless that is done, and return this. Raises TargetError where it cannot be loaded.
+
+        meanwhile: called as soon as the target imports PyTorch, if it does; until then it may raise at no such cost.
+        """
         if not self._loaded:
             try:
-                self._tell(GO, lines=1)
+                self._tell(GO, lines=1, meanwhile=meanwhile)
             except BaseException:
                 self._stack.close()
                 raise
@@ -89,8 +92,8 @@ class Look:
         text = self._file.read_text(encoding="utf-8")
         return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
 
-    def _tell(self, words: str, lines: int) -> None:
-        """Give words to the process, and wait until it has written so many lines in all."""
+    def _tell(self, words: str, lines: int, meanwhile: Callable[[], object] | None = None) -> None:
+        """Give words to the process, and wait until it has written so many lines in all; its file is there before."""
         with contextlib.suppress(OSError):  # it may have ended, which is told below
             assert self._process.stdin is not None
             self._process.stdin.write(words)
@@ -101,6 +104,9 @@ class Look:
                 raise TargetError(self._why_it_ended())
             if time.monotonic() > latest:
                 raise TargetError(f"target {self._spec!r} did not finish loading within {LOADING_S:g} s")
+            if meanwhile is not None and self._file.exists():
+                meanwhile()
+                meanwhile = None
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(_EVERY_S)
 

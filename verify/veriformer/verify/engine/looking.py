@@ -22,7 +22,8 @@ from veriformer.verify.targets.lookup import split_target
 def main(spec: str, file: str) -> int:
     """Load the target, write its description into the file, and then the domain of each operation.
 
-    The suite is imported between the two, as if the target had not been.
+    The suite is imported between the two, as if the target had not been. The file is made as soon as the target imports
+    PyTorch.
     """
     words = _take_input()
     if words.readline() != GO:
@@ -33,7 +34,8 @@ def main(spec: str, file: str) -> int:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            found, loader = locate(spec)
+            with _announce_import(Path(file)):
+                found, loader = locate(spec)
             Path(file).write_text("{}\n", encoding="utf-8")
             with _undisturbed(before):
                 from veriformer.verify.engine import probing
@@ -52,6 +54,25 @@ def _take_input() -> TextIO:
     with open(os.devnull) as nothing:
         os.dup2(nothing.fileno(), 0)
     return words
+
+
+@contextlib.contextmanager
+def _announce_import(file: Path) -> Iterator[None]:
+    """Make the file as soon as PyTorch is imported within the context."""
+
+    class Finder:
+        @staticmethod
+        def find_spec(name: str, path: object = None, target: object = None) -> None:
+            """Find nothing."""
+            if name == "torch":
+                file.touch()
+
+    sys.meta_path.insert(0, Finder)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ValueError):  # a target may have removed it
+            sys.meta_path.remove(Finder)
 
 
 def _hides_modules(spec: str) -> bool:
