@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from collections.abc import Sequence
 from types import SimpleNamespace
@@ -16,6 +17,7 @@ from veriformer.verify import check
 from veriformer.verify.contract import dtypes
 from veriformer.verify.domain.inference import Probed, infer_refusals
 from veriformer.verify.domain.probe import NO_GRAPH, Probe, probe_operation
+from veriformer.verify.engine.look import Asked
 from veriformer.verify.engine.probe import probe
 from veriformer.verify.judging.exceptions import RowTimeout
 from veriformer.verify.operations.registry import OPERATIONS
@@ -340,6 +342,32 @@ def test_a_crash_of_the_probe_costs_one_domain(tmp_path: Any, jobs: int) -> None
     domains = probe(str(mine), "cpu", ("silu", "gelu"), jobs=jobs).domains
     assert domains.keys() == {"gelu"}
     assert domains["gelu"]["provided"]
+
+
+@pytest.mark.parametrize(("provided", "jobs", "processes"), [(6, 4, 1), (11, 4, 1), (12, 4, 2), (30, 2, 2)])
+def test_another_process_probes_where_there_is_more_to_probe_than_it_takes_to_start_one(
+    provided: int, jobs: int, processes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = tuple(f"operation {number}" for number in range(provided))
+    probed: list[list[str]] = []
+
+    class Started(contextlib.nullcontext):  # type: ignore[type-arg]
+        def load(self) -> Started:
+            return self
+
+        __enter__ = load
+
+        def describe(self, asked: Asked) -> dict[str, Any]:
+            return {"implementation": {}, "environment": {}, "suite": {}, "warnings": []}
+
+        def find_out(self, operations: Sequence[str]) -> list[Any]:
+            probed.append([*operations])
+            return []
+
+    monkeypatch.setattr("veriformer.verify.engine.probe.Look", Started)
+    assert probe("mine.py", "cpu", names, jobs=jobs).domains == {}
+    assert len(probed) == processes
+    assert sorted(name for some in probed for name in some) == sorted(names)
 
 
 def test_what_was_known_before_a_crash_of_the_probe_is_kept(tmp_path: Any) -> None:

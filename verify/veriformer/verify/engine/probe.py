@@ -15,8 +15,9 @@ from typing import Any
 from veriformer.verify.contract import formats as every
 from veriformer.verify.engine.look import Asked, Look
 
-_WORTH = 3
-"""Operations for which another process is started: to start one takes as long as to probe them."""
+_WORTH = 6
+"""Operations for which another process is started: to start one takes 2 s, to probe one of them half a second, and
+what the one does not probe the other does meanwhile."""
 
 _OF_RECOGNITION = ("recognised", "by_name", "not_recognised", "unknown")
 
