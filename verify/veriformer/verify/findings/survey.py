@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
@@ -29,8 +28,7 @@ from veriformer.verify.judging.exceptions import Ended
 from veriformer.verify.judging.judge import Reference, RunStatistics, Violation, ratios
 from veriformer.verify.judging.outcome import Observation
 from veriformer.verify.judging.row import CheckRun
-from veriformer.verify.judging.trial import Trial
-from veriformer.verify.scripts.script import Recorded
+from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.targets.seeding import seed_generators
 from veriformer.verify.targets.target import Target
 
@@ -53,21 +51,15 @@ class _Watched(Trial):
         self.met: list[frozenset[str]] = []
         self.telling: set[str] = set()
 
-    def _record(
-        self,
-        arguments: Mapping[str, Any],
-        wrt: tuple[str, ...],
-        cotangent: torch.Tensor | None,
-        operation: str,
-        refusal: tuple[str, ...] | None = None,
-        again: bool = False,
-    ) -> Recorded:
+    def notice(
+        self, operation: str, arguments: Arguments, wrt: tuple[str, ...], cotangent: torch.Tensor | None
+    ) -> None:
+        """Note the features of a call; give the example up where it is one of those left out."""
         names = present(operation, arguments, dtype=self.dtype_name, gradients=bool(wrt))
         self.assume(not any(condition.met((names,)) for condition in self.without))
         self.ordinary &= is_ordinary(operation, names, arguments, cotangent)
         self.assume(self.ordinary or not self.only_ordinary)
         self.met.append(names)
-        return super()._record(arguments, wrt, cotangent, operation, refusal, again)
 
     def assert_within_bound(self, observed: Observation, reference: Reference, what: str = "result") -> None:
         """Record the gradients that are judged, then assert; a gradient that is 0 wherever it is judged, as over a

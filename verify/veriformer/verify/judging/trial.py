@@ -295,6 +295,11 @@ class Trial:
             self.unsupported |= refused
             self.assume(not refused)
 
+    def notice(
+        self, operation: str, arguments: Arguments, wrt: tuple[str, ...], cotangent: torch.Tensor | None
+    ) -> None:
+        """Take note of a call that is about to be made; a trial that is only to be judged takes none."""
+
     def _record(
         self,
         arguments: Arguments,
@@ -304,6 +309,7 @@ class Trial:
         refusal: tuple[str, ...] | None = None,
         again: bool = False,
     ) -> Recorded:
+        self.notice(operation, arguments, wrt, cotangent)
         name = f"r{len(self.calls)}"
         default = self.dtype if operation in dtypes.DEFAULTED else None
         record = Recorded(name, operation, self.positional, dict(arguments), wrt, cotangent, refusal, default, again)

@@ -40,9 +40,8 @@ from veriformer.verify.engine.runner import as_advice, confine, loaded
 from veriformer.verify.engine.search import Search
 from veriformer.verify.examples import EXAMPLES_PER_SEED, prepared, without_constants
 from veriformer.verify.judging.row import CheckRun
-from veriformer.verify.judging.trial import Trial
+from veriformer.verify.judging.trial import Arguments, Trial
 from veriformer.verify.results import json_safe
-from veriformer.verify.scripts.script import Recorded
 from veriformer.verify.targets.shipping import Shipped
 from veriformer.verify.targets.target import Target
 
@@ -92,15 +91,10 @@ class _Watched(Trial):
         super().__init__(target, row.check.operation, row.check.positional, row.dtype, row.device, data)
         self.met: set[str] = set()
 
-    def _record(
-        self,
-        arguments: Mapping[str, Any],
-        wrt: tuple[str, ...],
-        cotangent: torch.Tensor | None,
-        operation: str,
-        refusal: tuple[str, ...] | None = None,
-        again: bool = False,
-    ) -> Recorded:
+    def notice(
+        self, operation: str, arguments: Arguments, wrt: tuple[str, ...], cotangent: torch.Tensor | None
+    ) -> None:
+        """Note the features and sizes of a call."""
         self.met |= present(operation, arguments, dtype=self.dtype_name, gradients=bool(wrt))
         tensors = {name: value for name, value in arguments.items() if isinstance(value, torch.Tensor)}
         self.met |= {
@@ -108,7 +102,6 @@ class _Watched(Trial):
             for name, value in tensors.items()
             for axis, size in enumerate(value.shape)
         }
-        return super()._record(arguments, wrt, cotangent, operation, refusal, again)
 
 
 @dataclass
