@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from tests.made_results import finding
 from veriformer.spec.requirement import Weight
@@ -109,6 +111,12 @@ def told(place: Any, folder: Path, waive: Callable[[Result], Result] = lambda ro
     return said
 
 
+def judgement_of(file: Path, monkeypatch: pytest.MonkeyPatch) -> work.Judgement:
+    monkeypatch.setattr(work, "confine", lambda plan: None)  # the process is not its own
+    plan = Plan(target=str(file), only=("rms_norm.equation",), dtypes=("fp64",), profile="quick")
+    return work.Judgement({"plan": json_safe(asdict(plan)), "target": asdict(Shipped(str(file), str(file)))})
+
+
 def of(file: Path, *failing: str, **options: Any) -> Place:
     plan = Plan(target=str(file), only=("softmax", "rms_norm"), dtypes=("fp32",))
     return Place(plan, frozenset(f"{slug}[fp32-cpu]" for slug in failing), **options)
@@ -162,12 +170,22 @@ def test_nothing_is_looked_into_twice_where_the_run_ends_with_the_equation(file:
     assert place.asked == {}
 
 
+def test_what_is_called_for_causes_leaves_the_process_as_it_was(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def change(*_: object) -> None:
+        torch.set_default_dtype(torch.float64)
+        os.environ["SET"] = "otherwise"
+
+    monkeypatch.setenv("SET", "before")
+    monkeypatch.setattr(work.everything, "diagnose_operations", change)
+    assert judgement_of(file, monkeypatch).run("rms_norm", {"seconds": 9.0, "rows": []}) == []
+    assert torch.get_default_dtype() is torch.float32
+    assert os.environ["SET"] == "before"
+
+
 def test_what_is_called_for_causes_is_no_part_of_what_the_rows_have_run(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(work, "confine", lambda plan: None)  # the process is not its own
-    plan = Plan(target=str(file), only=("rms_norm.equation",), dtypes=("fp64",), profile="quick")
-    judgement = work.Judgement({"plan": json_safe(asdict(plan)), "target": asdict(Shipped(str(file), str(file)))})
+    judgement = judgement_of(file, monkeypatch)
     result = judgement.run("rms_norm.equation[fp64-cpu]", {})["result"]
     watch = judgement.target.watch
     assert watch is not None

@@ -7,9 +7,11 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from veriformer.verify.engine import probe
+from veriformer.verify.engine.check_run import give_memory_back
 from veriformer.verify.engine.plan import Plan
 from veriformer.verify.engine.runner import Runner, confine, loaded
 from veriformer.verify.findings import everything
+from veriformer.verify.judging import global_state
 from veriformer.verify.judging.row import CheckRun
 from veriformer.verify.results import Result, Status, json_safe
 from veriformer.verify.results.finding import Finding
@@ -43,10 +45,21 @@ class Judgement:
     def _findings(self, extra: Mapping[str, Any]) -> list[dict[str, Any]]:
         rows = everything.by_operation([Result.from_dict(row) for row in extra["rows"]])
         told: list[Finding] = []
-        everything.diagnose_operations(
-            rows, self.unwatched, self.plan.seed, extra["seconds"], lambda operation, found: told.extend(found)
-        )
-        return [json_safe(one.to_dict()) for one in told]
+        with (  # the rows that follow in this process begin as if nothing had been called for these
+            global_state.guarded(global_state.OF_ROWS, _ignore),
+            global_state.environment(_ignore),
+            global_state.streams(),
+        ):
+            everything.diagnose_operations(
+                rows, self.unwatched, self.plan.seed, extra["seconds"], lambda operation, found: told.extend(found)
+            )
+        entries = [json_safe(one.to_dict()) for one in told]
+        give_memory_back()
+        return entries
+
+
+def _ignore(change: str) -> None:
+    return None
 
 
 class Probe:
