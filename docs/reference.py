@@ -151,9 +151,9 @@ def _kernels() -> str:
     rows = json.loads(KERNELS.read_text(encoding="utf-8"))["kernels"]
     of: Mapping[tuple[str, int], list[tuple[str, ...]]] = defaultdict(list)
     for row in rows:
-        cells = (row[name] for name in ("dtype", "width", "options", "shared", "registers", "spilled"))
+        cells = (row[name] for name in ("dtype", "width", "options", "shared", "tensor", "registers", "spilled"))
         of[row["kernel"], row["capability"]].append(tuple(f"{x:,}" if isinstance(x, int) else x for x in cells))
-    head = ("dtype", "width", "options", "shared memory", "registers", "spilled")
+    head = ("dtype", "width", "options", "shared memory", "tensor memory", "registers", "spilled")
     resources = (f"## `{name}`, sm_{card}\n\n{_table(head, found)}" for (name, card), found in of.items())
     return "\n\n".join((*resources, *_kernels_of_operators()))
 

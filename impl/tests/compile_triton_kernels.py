@@ -1,8 +1,9 @@
 """Compile the Triton kernels without a GPU, in the tiles that a GPU would run, and print what each takes of one.
 
 A line of JSON for each kernel: the compute capability, dtype, width of the heads, options, and shared memory in bytes,
-registers of a thread, and the bytes of local memory that a thread spills into. `--small` compiles in small tiles;
-`--write` keeps all of it in `compiled_kernels.json`, which the tests read, with the hash of the kernels' sources.
+columns of tensor memory, registers of a thread, and the bytes of local memory that a thread spills into. `--small`
+compiles in small tiles; `--write` keeps all of it in `compiled_kernels.json`, which the tests read, with the hash of
+the kernels' sources.
 """
 
 import argparse
@@ -43,6 +44,9 @@ OPTIONS = {
 SHARED = {80: 166_912, 86: 101_376, 89: 101_376, 90: 232_448, 100: 232_448, 120: 101_376}
 """Bytes of shared memory that a program may have, by compute capability."""
 
+TENSOR = 512
+"""Columns of tensor memory of a multiprocessor of compute capability 10.0; others have none."""
+
 FILE = Path(__file__).with_name("compiled_kernels.json")
 """Resources of all kernels, of these sources, in the tiles that each card would run."""
 
@@ -82,7 +86,8 @@ class Compiler(Kernels):
         made = triton.compile(
             ASTSource(kernel, signature, constants, aligned), target=self.target, options=self._options(blocks)
         )
-        self.taken[kernel.__name__] = {"shared": made.metadata.shared, **resources(made.asm["cubin"])}
+        tensor = getattr(made.metadata, "tmem_size", None) or 0
+        self.taken[kernel.__name__] = {"shared": made.metadata.shared, "tensor": tensor, **resources(made.asm["cubin"])}
 
 
 class CacheCompiler(Compiler, CacheKernels):
@@ -137,8 +142,8 @@ def sources():
 
 def main():
     asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("--capability", type=int, nargs="+", default=[80, 90])
-    asked.add_argument("--dtype", nargs="+", choices=DTYPES, default=["fp16", "fp32"])
+    asked.add_argument("--capability", type=int, nargs="+", default=[80, 86, 90, 100])
+    asked.add_argument("--dtype", nargs="+", choices=DTYPES, default=list(DTYPES))
     asked.add_argument("--width", type=int, nargs="+", default=[64, 128, 256])
     asked.add_argument("--options", nargs="+", choices=OPTIONS, default=["plain", "all"])
     asked.add_argument("--small", action="store_true")

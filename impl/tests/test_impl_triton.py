@@ -161,12 +161,14 @@ def test_kernels_compile_for_a_gpu_that_is_not_there(tmp_path):
 @installed
 def test_kernels_fit_the_cards_in_the_tiles_that_are_launched():
     """Larger tiles than a card has shared memory for raise where the card is, and nowhere else."""
-    from tests.compile_triton_kernels import FILE, SHARED, sources
+    from tests.compile_triton_kernels import FILE, SHARED, TENSOR, sources
 
     kept = json.loads(FILE.read_text(encoding="utf-8"))
     assert kept["sources"] == sources(), "the kernels are other ones than were compiled: run nox -s kernels"
     cases = {tuple(row[name] for name in ("capability", "dtype", "width", "options")) for row in kept["kernels"]}
-    assert cases == set(itertools.product((80, 90), ("fp16", "fp32"), (64, 128, 256), ("plain", "all")))
+    widths, options = (64, 128, 256), ("plain", "all")
+    assert cases == set(itertools.product((80, 86, 90, 100), ("fp16", "bf16", "fp32"), widths, options))
     for row in kept["kernels"]:
         assert row["shared"] <= SHARED[row["capability"]], row
+        assert row["tensor"] <= TENSOR, row
         assert row["spilled"] <= SPILLED[row["options"]], row

@@ -135,6 +135,16 @@ def test_a_broken_value_is_seen_where_it_is_visible(broken, dtype):
     assert o[..., :2].isfinite().all()
 
 
+@pytest.mark.parametrize("dtype", [FLOAT32, FLOAT16])
+def test_a_key_without_weight_spoils_the_gradients_of_queries_that_see_it(dtype):
+    q, k, v, g = small(dtype=dtype)
+    k[:, :, 3, 2] = -torch.inf  # its weight is 0, and 0 · −∞ is no number
+    dq = on_device(by_16, q.abs(), k, v, g, is_causal=True)["q"]
+    assert dq[:, :, 3:, 2].isnan().all()
+    dq[:, :, 3:, 2] = 0
+    assert dq.isfinite().all()
+
+
 def test_infinities_of_both_signs_make_nan_from_where_both_are_visible():
     q, k, v, _ = small()
     v[:, :, 3, 2], v[:, :, 9, 2] = -torch.inf, torch.inf

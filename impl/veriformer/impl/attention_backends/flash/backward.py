@@ -69,13 +69,13 @@ def weights_and_slopes(
 
 @device
 def _to_queries(
-    dq, q, g, lse, D, rows, start, K, V, k_n, k_d, v_n, v_d, d_k, d_v, head,
+    dq, broken, q, g, lse, D, rows, start, K, V, k_n, k_d, v_n, v_d, d_k, d_v, head,
     n_q, n_k, shift, window, factor, cap, BIAS, bias_i, bias_j, MASK, mask_i, mask_j, SEED, drop_p, dropout_scale,
     EDGE: tl.constexpr, CAUSAL: tl.constexpr, WINDOWED: tl.constexpr, CAPPED: tl.constexpr, BIASED: tl.constexpr,
     MASKED: tl.constexpr, DROPPED: tl.constexpr, PADDED: tl.constexpr, WIDEN: tl.constexpr,
     N: tl.constexpr, D_K: tl.constexpr, D_V: tl.constexpr,
 ):  # fmt: skip
-    """Add what one tile contributes to the gradient of a block of queries."""
+    """Add what one tile contributes to the gradient of a block of queries, and to the count of what spoils it."""
     cols = start + tl.arange(0, N)
     k = load_rows(K, start, n_k, k_n, d_k, k_d, N, D_K, EDGE or PADDED, WIDEN)
     v = load_rows(V, start, n_k, v_n, d_v, v_d, N, D_V, EDGE or PADDED, WIDEN)
@@ -84,7 +84,11 @@ def _to_queries(
         n_q, n_k, shift, window, factor, cap, BIAS, bias_i, bias_j, MASK, mask_i, mask_j, SEED, drop_p, dropout_scale,
         EDGE, CAUSAL, WINDOWED, CAPPED, BIASED, MASKED, DROPPED,
     )  # fmt: skip
-    return add_sloped_seen(dq, ds, k, seen) if EDGE or MASKED else add_sloped(dq, ds, k)
+    if EDGE or MASKED:
+        dq, broken = add_sloped_seen(dq, broken, ds, k, seen)
+    else:
+        dq = add_sloped(dq, ds, k)
+    return dq, broken
 
 
 @triton.jit(do_not_specialize=LENGTHS)
@@ -111,27 +115,28 @@ def query_gradients(
     g = load_rows(G + b * g_b + h * g_h, first, n_q, g_n, d_v, g_d, M, D_V, True, WIDEN)
     lse = tl.load(LSE + offset + rows, mask=rows < n_q, other=float("inf"))
     D_i = tl.load(D + offset + rows, mask=rows < n_q, other=0.0)
-    dq = tl.zeros([M, D_K], tl.float32)
+    dq, broken = tl.zeros([M, D_K], tl.float32), tl.zeros([M, D_K], tl.float32)
     lo, a, b_, hi = key_block_range(first, n_q, n_k, shift, window, CAUSAL, WINDOWED, M, N)
     for start in range(lo, tl.minimum(a, hi), N):
-        dq = _to_queries(
-            dq, q, g, lse, D_i, rows, start, K, V, k_n, k_d, v_n, v_d, d_k, d_v, head,
+        dq, broken = _to_queries(
+            dq, broken, q, g, lse, D_i, rows, start, K, V, k_n, k_d, v_n, v_d, d_k, d_v, head,
             n_q, n_k, shift, window, factor, cap, BIAS, bias_i, bias_j, MASK, mask_i, mask_j, SEED, drop_p,
             dropout_scale, True, CAUSAL, WINDOWED, CAPPED, BIASED, MASKED, DROPPED, PADDED, WIDEN, N, D_K, D_V,
         )  # fmt: skip
     for start in range(a, b_, N):
-        dq = _to_queries(
-            dq, q, g, lse, D_i, rows, start, K, V, k_n, k_d, v_n, v_d, d_k, d_v, head,
+        dq, broken = _to_queries(
+            dq, broken, q, g, lse, D_i, rows, start, K, V, k_n, k_d, v_n, v_d, d_k, d_v, head,
             n_q, n_k, shift, window, factor, cap, BIAS, bias_i, bias_j, MASK, mask_i, mask_j, SEED, drop_p,
             dropout_scale, False, False, False, CAPPED, BIASED, MASKED, DROPPED, PADDED, WIDEN, N, D_K, D_V,
         )  # fmt: skip
     for start in range(b_, hi, N):
-        dq = _to_queries(
-            dq, q, g, lse, D_i, rows, start, K, V, k_n, k_d, v_n, v_d, d_k, d_v, head,
+        dq, broken = _to_queries(
+            dq, broken, q, g, lse, D_i, rows, start, K, V, k_n, k_d, v_n, v_d, d_k, d_v, head,
             n_q, n_k, shift, window, factor, cap, BIAS, bias_i, bias_j, MASK, mask_i, mask_j, SEED, drop_p,
             dropout_scale, True, CAUSAL, WINDOWED, CAPPED, BIASED, MASKED, DROPPED, PADDED, WIDEN, N, D_K, D_V,
         )  # fmt: skip
-    store_rows(DQ + offset * d_k, dq * scale, rows, n_q, tl.arange(0, D_K), d_k)
+    dq = tl.where(broken > 0, float("nan"), dq * scale)
+    store_rows(DQ + offset * d_k, dq, rows, n_q, tl.arange(0, D_K), d_k)
 
 
 @device

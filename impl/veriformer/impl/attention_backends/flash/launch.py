@@ -60,7 +60,8 @@ _HOPPER = Tiles(
     halves={
         64: Launch(Blocks(128, 64, 4, 3), Blocks(64, 64, 4, 3), Blocks(64, 64, 4, 3), Blocks(64, 64, 4, 1)),
         128: Launch(Blocks(128, 64, 8, 3), Blocks(128, 64, 8, 3), Blocks(64, 128, 8, 3), Blocks(64, 64, 4, 1)),
-        256: Launch(Blocks(64, 64, 4, 2), Blocks(64, 32, 8, 1), Blocks(32, 64, 8, 1), Blocks(32, 32, 4, 1)),
+        # These fit compute capability 10.0 as well, which has 512 columns of tensor memory for all accumulators.
+        256: Launch(Blocks(64, 64, 8, 2), Blocks(64, 32, 8, 1), Blocks(64, 32, 8, 1), Blocks(32, 32, 4, 1)),
     },
 )
 _AMPERE = Tiles(

@@ -91,8 +91,11 @@ def add_weighed_seen(total, weights, rows, seen):
 
 
 @device
-def add_sloped_seen(total, ds, rows, seen):
-    """Return `add_sloped`, in which hidden rows take no part whatever they hold; NaN where NaN or ±∞ is seen."""
+def add_sloped_seen(total, broken, ds, rows, seen):
+    """Return `add_sloped`, in which hidden rows take no part whatever they hold, and the count `broken`.
+
+    It counts NaN and ±∞ that are seen, for each number of the sum, which becomes NaN after the last tile: a choice
+    between two products keeps the compiler for compute capability 10.0 from accumulating them in tensor memory.
+    """
     bad = tl.where(finite(rows), 0.0, 1.0).to(rows.dtype)
-    met = tl.dot(seen.to(rows.dtype), bad, input_precision="ieee") > 0
-    return tl.where(met, float("nan"), add_sloped(total, ds, cleaned(rows)))
+    return add_sloped(total, ds, cleaned(rows)), tl.dot(seen.to(rows.dtype), bad, broken, input_precision="ieee")
