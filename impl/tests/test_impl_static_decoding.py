@@ -198,14 +198,15 @@ def test_a_compiled_decoder_keeps_its_step(on_a_gpu):
 
     assert torch.equal(*texts())
     first = decoder._captured
-    assert first[1].capacity == compiled._ROOM
+    assert first[1].capacity == compiled._CAPACITY_STEP
     assert torch.equal(*texts(max_new_tokens=5, chunk=2))
     with torch.no_grad():
         m.embedding.tokens.weight *= 1.1
     assert torch.equal(*texts())
     assert decoder._captured is first
     assert torch.equal(*texts(max_new_tokens=0))
-    for change in ({"sampling": GREEDY}, {"eos": 5}, {"quantization": "int8"}, {"max_new_tokens": compiled._ROOM}):
+    longer = {"max_new_tokens": compiled._CAPACITY_STEP}
+    for change in ({"sampling": GREEDY}, {"eos": 5}, {"quantization": "int8"}, longer):
         assert torch.equal(*texts(**change))
         assert decoder._captured is not first
         first = decoder._captured

@@ -1,7 +1,8 @@
 """Search for the fastest tiles of our attention kernels on a GPU.
 
-Each kernel is timed by itself: the forward pass, or the gradient of what alone asks for one. Tiles in which a result is
-wrong, or which the card has no room for, are not timed."""
+Each kernel is timed by itself: the forward pass, or the gradient of what alone asks for one. Tiles with a wrong
+result, or larger than the card's shared memory, are not timed.
+"""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ class CacheWrapper:
 
     def __init__(self, *sizes: int, **options: Any) -> None:
         self.right = right.kv_cache(*sizes, **options)
-        self.batch, self.heads, self.room, self.width = sizes
+        self.batch, self.heads, self.capacity, self.width = sizes
         self.options = options
         self.rows: list[Tensor] = []
 

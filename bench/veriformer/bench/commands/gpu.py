@@ -82,8 +82,8 @@ def tune(widths: tuple[int, ...], dtype: str, json_file: Path | None) -> None:
 
     From the tiles of the table on, each kernel (forward, and the gradients of queries, of keys and of a bias) goes to
     its fastest neighbour (rows, columns, warps or stages changed by one step) until none is faster. In each, output and
-    gradients are judged against the specification first, full and causal: where one is wrong, or the card has no room,
-    the tiles are not timed. Each try is told on standard error, as it is made.
+    gradients are judged against the specification first, full and causal: tiles with a wrong result, or larger
+    than the card's shared memory, are not timed. Each try is told on standard error, as it is made.
 
     The table is TABLES in impl/veriformer/impl/attention_backends/flash/launch.py, by bytes of shared memory that a
     card gives a program. Put the entry there, in the place of one with as many, or before the first with fewer; then

@@ -18,7 +18,7 @@ from veriformer.impl.models.linear import Linear
 
 Read = Callable[[Tensor, Tensor | None, KVCache], Tensor]
 
-_ROOM = 256
+_CAPACITY_STEP = 256
 """Lengths that share a captured step: those up to the next multiple of it."""
 
 _EAGER_STEPS = 2
@@ -34,8 +34,8 @@ class CompiledDecoder:
     train these before, and wrap the model again after.
 
     On a GPU the whole step, drawing and writing included, is captured as one CUDA graph (see `StaticDecoding`), which
-    serves all texts of a batch up to a multiple of `_ROOM` tokens. It is made anew for another batch, more room, other
-    sampling, and weights that have moved; the latest one is kept, with its caches.
+    serves all texts of a batch up to a multiple of `_CAPACITY_STEP` tokens. It is made anew for another batch, a larger
+    capacity, other sampling, and weights that have moved; the latest one is kept, with its caches.
     """
 
     def __init__(self, model: Decoder) -> None:
@@ -52,7 +52,7 @@ class CompiledDecoder:
         self, batch: int, length: int, sampling: Sampling, eos: int | None, padded: bool, quantization: str | None
     ) -> tuple[StaticDecoding, Callable[[], None]]:
         """Return the memory for texts `[batch, length]`, and the step that writes a token of each."""
-        capacity = -(-length // _ROOM) * _ROOM
+        capacity = -(-length // _CAPACITY_STEP) * _CAPACITY_STEP
         places = tuple(p.data_ptr() for p in self.model.parameters())
         key = (batch, capacity, sampling, eos, padded, quantization, places)
         if self._captured is None or self._captured[0] != key:
